@@ -1,0 +1,65 @@
+"""How kernels are compiled and spread over threads.
+
+A kernel is a plain function over a range of queries that writes into arrays it was given. It holds no lock
+while it runs, so threads share the work; each query has its own place in the output, and whoever sums the
+places does it in query order, so a result never depends on the number of threads.
+"""
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar, cast
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_pool: ThreadPoolExecutor | None = None
+_pool_size = 0
+
+
+def kernel(function: F) -> F:
+    """Compile at first use, keep the result on disk, release the interpreter lock while running."""
+    return cast("F", numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+
+
+def fast_kernel(function: F) -> F:
+    """Like `kernel`, with sums that the compiler may reorder into vector lanes (no NaN or inf tricks)."""
+    flags = {"reassoc", "contract", "arcp", "nsz"}
+    return cast("F", numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=flags)(function))
+
+
+def inlined(function: F) -> F:
+    """Compile a small function that is copied into the kernels that call it."""
+    return cast("F", numba.njit(cache=True, nogil=True, error_model="numpy", inline="always")(function))
+
+
+def n_threads() -> int:
+    """Return how many threads kernels use: GENM_THREADS if set, else the cores this process may use."""
+    asked = os.environ.get("GENM_THREADS", "")
+    if asked.isdigit() and int(asked) > 0:
+        return int(asked)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def over_ranges(work: Callable[[int, int], None], costs: NDArray[np.int64]) -> None:
+    """Call `work(low, high)` over consecutive ranges of items whose costs are about equal.
+
+    `work` must touch only what belongs to its range. Runs in the caller's thread when one thread is enough.
+    """
+    global _pool, _pool_size
+    n, threads = len(costs), n_threads()
+    if n == 0:
+        return
+    total = int(costs.sum())
+    if threads == 1 or n == 1 or total < 20_000:
+        work(0, n)
+        return
+    pieces = min(n, 4 * threads)
+    ends = np.searchsorted(np.cumsum(costs), np.linspace(0, total, pieces + 1)[1:-1])
+    cuts = np.unique(np.concatenate(([0], ends, [n])))
+    if _pool is None or _pool_size != threads:
+        _pool, _pool_size = ThreadPoolExecutor(threads, thread_name_prefix="genm"), threads
+    list(_pool.map(work, cuts[:-1].tolist(), cuts[1:].tolist()))

@@ -1,0 +1,66 @@
+"""Every exception and warning of the package.
+
+GenmError                 something the caller can put right; `code` is stable, the message says how
+├── FormatError           a file does not say what its format promises (code "format")
+├── InputError            a value, table or combination of inputs that cannot be used (code "input")
+├── MissingExtraError     an optional dependency is needed (code "extra")
+├── ModelError            a model file is broken, of another version, or does not fit (code "model")
+└── NotFittedError        a fuser was used before `fit` (code "not-fitted")
+
+GenmWarning               said once, never raised by us
+└── ConvergenceWarning    an iteration stopped at its limit
+"""
+
+
+class GenmError(Exception):
+    """Base of all errors that a caller can put right."""
+
+    code = "error"
+
+
+class FormatError(GenmError, ValueError):
+    """A file does not say what its format promises: where, expected, found, advice."""
+
+    code = "format"
+
+    def __init__(self, path: str, line: int | None, expected: str, found: str, advice: str) -> None:
+        place = path if line is None else f"{path}:{line}"
+        super().__init__(f"{place}: expected {expected}; found {found}. {advice}")
+        self.path, self.line = path, line
+        self.expected, self.found, self.advice = expected, found, advice
+
+
+class InputError(GenmError, ValueError):
+    """A value, a table or a combination of inputs that cannot be used."""
+
+    code = "input"
+
+
+class MissingExtraError(GenmError, ImportError):
+    """An optional dependency is not installed; the message gives the install line."""
+
+    code = "extra"
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(f"{what} needs an optional dependency. Install it with: pip install 'genm[{extra}]'")
+        self.extra = extra
+
+
+class ModelError(GenmError, ValueError):
+    """A model file is broken, of an unknown version, or does not fit the runs."""
+
+    code = "model"
+
+
+class NotFittedError(GenmError, ValueError):
+    """A fuser was asked for something that only `fit` can give."""
+
+    code = "not-fitted"
+
+
+class GenmWarning(UserWarning):
+    """Base of the package's warnings."""
+
+
+class ConvergenceWarning(GenmWarning):
+    """An iteration stopped at its limit before its tolerance was met."""

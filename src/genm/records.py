@@ -1,0 +1,102 @@
+"""The nouns of the package: Run, Qrels, Collection, Normalizer and the notes that readers leave.
+
+Records are frozen and hold arrays; ids live in tables (`genm.ids`) and rows refer to them by code.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genm.ids import Ids
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something a reader or aligner did or saw that the user should know; never silent, never fatal."""
+
+    code: str
+    """Stable name of the kind of event, such as "duplicate-kept-max"."""
+    count: int
+    """How often it happened."""
+    text: str
+    """One sentence for a person, with the first place where it happened."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Run:
+    """What one ranker returned: for each query its documents in ranking order.
+
+    Rows of a query are contiguous, rows[starts[q]:starts[q + 1]], and always ranked: by score downwards, ties
+    by doc id downwards (byte order), as trec_eval ranks. Scores are finite float64.
+    """
+
+    name: str
+    queries: Ids
+    docs: Ids
+    starts: NDArray[np.int64]
+    doc: NDArray[np.int32]
+    score: NDArray[np.float64]
+    notes: tuple[Note, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Qrels:
+    """Judgments: for each query its judged documents and their grades (negative grades are kept)."""
+
+    queries: Ids
+    docs: Ids
+    starts: NDArray[np.int64]
+    doc: NDArray[np.int32]
+    relevance: NDArray[np.int32]
+    notes: tuple[Note, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Collection:
+    """Texts, queries and judgments of a test collection."""
+
+    name: str
+    doc_ids: tuple[str, ...]
+    doc_texts: tuple[str, ...]
+    query_ids: tuple[str, ...]
+    query_texts: tuple[str, ...]
+    qrels: Qrels
+    left_out: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Per query id the doc ids that must not be ranked (pydocs: the object the query came from)."""
+    notes: tuple[Note, ...] = ()
+
+
+NormalizerKind = Literal[
+    "none", "minmax", "max", "sum", "zscore", "l2", "rank", "reciprocal", "affine", "atan", "sigmoid"
+]
+BoundMode = Literal["ignore", "apply", "clip"]
+
+
+@dataclass(frozen=True, slots=True)
+class Normalizer:
+    """How one ranker's list of scores becomes comparable with another's.
+
+    The engines' variants are values of this record, not code of their own.
+    """
+
+    kind: NormalizerKind = "minmax"
+    lower: float | None = None
+    """A fixed lower bound (theoretical or of the data set); None takes the list's own."""
+    upper: float | None = None
+    lower_mode: BoundMode = "apply"
+    """apply: use the bound in place of the list's; clip: also cut scores at it; ignore: as if not given."""
+    upper_mode: BoundMode = "apply"
+    floor: float | None = None
+    """Normalised scores of retrieved documents below this become this (OpenSearch: 0.001)."""
+    constant: float | Literal["raw"] = 1.0
+    """What a list of equal scores, or a single hit, becomes; "raw" keeps its score (Elasticsearch)."""
+    k: float = 60.0
+    """The constant of "reciprocal": 1 / (k + rank)."""
+    scale: float = 1.0
+    shift: float = 0.0
+    """The normalised score is scale * value + shift (Qdrant's DBSF is a z-score with 1/6 and 1/2)."""
+    missing: float | Literal["minimum"] = 0.0
+    """What a document that the ranker did not return gets, after normalising."""
