@@ -1,0 +1,265 @@
+"""The model file: weights and everything that fusing at serving time needs to equal training.
+
+A versioned JSON document, written atomically and read back strictly: an unknown version, a missing or
+misspelt key, a weight that is not a number are refused with the place and what was expected. No pickle.
+"""
+
+import json
+import math
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from genm.errors import ModelError
+from genm.records import BoundMode, Normalizer, NormalizerKind
+
+MODEL_VERSION = 1
+_HEAD = "genm-model"
+
+
+@dataclass(frozen=True, slots=True)
+class OnlineState:
+    """Where a stream of judged queries stopped, so that going on equals never having stopped."""
+
+    raw_weights: tuple[float, ...]
+    """alpha of Problem P4, before it is turned into a distribution."""
+    n_seen: int
+    schedule: str
+    beta: float
+    memory: tuple[float, ...] = ()
+    """What the schedule remembers from step to step (sums of squared gradients, averaged weights)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """Learned weights with the rules they were learned under."""
+
+    rankers: tuple[str, ...]
+    weights: tuple[float, ...]
+    normalizers: tuple[Normalizer, ...]
+    depths: tuple[int | None, ...]
+    method: str
+    measure: str
+    relevance_level: int = 1
+    beta: float | None = None
+    target: str | None = None
+    training: Mapping[str, Any] = field(default_factory=dict)
+    """Figures of the training: queries, value on them, cross-validated value, baselines."""
+    fingerprint: str = ""
+    """A hash of the training data, to tell whether two models saw the same."""
+    library: str = ""
+    online: OnlineState | None = None
+
+
+def save_model(model: Model, path: str | Path) -> None:
+    """Write the model as JSON; the file appears whole or not at all."""
+    text = json.dumps(model_to_json(model), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    path = Path(path)
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
+    except OSError as error:
+        raise ModelError(f"{path}: cannot write here ({error.strerror}). Choose another folder.") from error
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(text)
+    os.chmod(temporary, 0o644)
+    os.replace(temporary, path)
+
+
+def load_model(path: str | Path) -> Model:
+    """Read a model file; anything that is not exactly a model of a known version is refused."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise ModelError(f"{path}: no such file. Make one with: genm fit ... -o {path}") from None
+    except OSError as error:
+        raise ModelError(f"{path}: cannot be read ({error.strerror}).") from error
+    except UnicodeDecodeError as error:
+        raise ModelError(f"{path}: expected UTF-8 JSON; found byte {error.object[error.start]:#x}.") from None
+    try:
+        document = json.loads(text)
+    except json.JSONDecodeError as error:
+        place = f"{path}:{error.lineno}"
+        raise ModelError(f"{place}: expected JSON; {error.msg}. Was the file edited by hand?") from None
+    return model_from_json(document, str(path))
+
+
+def model_to_json(model: Model) -> dict[str, Any]:
+    """Return the model as a JSON object; floats survive the round trip bit for bit."""
+    document: dict[str, Any] = {"format": _HEAD, "version": MODEL_VERSION}
+    document["rankers"] = [
+        {"name": name, "weight": weight, "depth": depth, "normalizer": asdict(normalizer)}
+        for name, weight, depth, normalizer in zip(
+            model.rankers, model.weights, model.depths, model.normalizers, strict=True
+        )
+    ]
+    for key in ("method", "measure", "relevance_level", "beta", "target", "fingerprint", "library"):
+        document[key] = getattr(model, key)
+    document["training"] = dict(model.training)
+    document["online"] = None if model.online is None else asdict(model.online)
+    return document
+
+
+def model_from_json(document: object, place: str = "model") -> Model:
+    """Read a model back from its JSON object."""
+    top = _Table(document, place)
+    if top.take("format", str) != _HEAD:
+        raise ModelError(f'{place}: expected "format": "{_HEAD}". This is not a model written by genm.')
+    version = top.take("version", int)
+    if version != MODEL_VERSION:
+        raise ModelError(
+            f"{place}: expected model version {MODEL_VERSION}; found {version}. "
+            f"Use the genm release that wrote it, or fit again."
+        )
+    rows = [_Table(row, f"{place}: rankers[{i}]") for i, row in enumerate(top.take("rankers", list))]
+    if not rows:
+        raise ModelError(f"{place}: expected at least one ranker; found none.")
+    online = top.take("online", dict, None)
+    model = Model(
+        rankers=tuple(row.take("name", str) for row in rows),
+        weights=tuple(row.number("weight") for row in rows),
+        depths=tuple(row.take("depth", int, None) for row in rows),
+        normalizers=tuple(_normalizer(row.take("normalizer", dict), row.place) for row in rows),
+        method=top.take("method", str),
+        measure=top.take("measure", str),
+        relevance_level=top.take("relevance_level", int),
+        beta=top.number_or_none("beta"),
+        target=top.take("target", str, None),
+        training=top.take("training", dict),
+        fingerprint=top.take("fingerprint", str),
+        library=top.take("library", str),
+        online=None if online is None else _online(online, f"{place}: online"),
+    )
+    for table in (top, *rows):
+        table.close()
+    _check(model, place)
+    return model
+
+
+def check_rankers(model: Model, names: tuple[str, ...], place: str = "model") -> None:
+    """Refuse runs whose names are not exactly the model's rankers, in any order."""
+    if set(names) == set(model.rankers) and len(names) == len(model.rankers):
+        return
+    missing = sorted(set(model.rankers) - set(names))
+    extra = sorted(set(names) - set(model.rankers))
+    parts = [f"missing {', '.join(missing)}"] * bool(missing) + [f"unknown {', '.join(extra)}"] * bool(extra)
+    found = " and ".join(parts) or "one is given twice"
+    raise ModelError(
+        f"{place}: expected runs named {', '.join(model.rankers)}; {found}. Name each run as NAME=FILE."
+    )
+
+
+def _check(model: Model, place: str) -> None:
+    if len(set(model.rankers)) != len(model.rankers):
+        raise ModelError(f"{place}: expected different ranker names; found {', '.join(model.rankers)}.")
+    if any(weight < 0 for weight in model.weights) or not math.isclose(sum(model.weights), 1.0, abs_tol=1e-9):
+        raise ModelError(
+            f"{place}: expected weights >= 0 that sum to 1; found {', '.join(map(str, model.weights))}."
+        )
+    if model.online is not None and len(model.online.raw_weights) != len(model.rankers):
+        raise ModelError(f"{place}: expected one raw weight per ranker in the online state.")
+
+
+class _Table:
+    """One JSON object while it is read: every key is asked for once, and none is left over."""
+
+    def __init__(self, value: object, place: str) -> None:
+        if not isinstance(value, dict):
+            raise ModelError(f"{place}: expected an object; found {type(value).__name__}.")
+        self.place, self._left = place, dict(value)
+
+    def take(self, key: str, kind: type, *default: None) -> Any:
+        if key not in self._left:
+            raise ModelError(
+                f'{self.place}: expected the key "{key}"; it is missing. Was the file edited by hand?'
+            )
+        value = self._left.pop(key)
+        if default and value is None:
+            return None
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            raise ModelError(
+                f'{self.place}: expected "{key}" to be {kind.__name__}; found {json.dumps(value)[:60]}.'
+            )
+        return value
+
+    def number(self, key: str) -> float:
+        value = self.number_or_none(key)
+        if value is None:
+            raise ModelError(f'{self.place}: expected "{key}" to be a finite number; found null.')
+        return value
+
+    def number_or_none(self, key: str) -> float | None:
+        value = self._left.get(key)
+        if value is None:
+            self.take(key, float, None)
+            return None
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            raise ModelError(f'{self.place}: expected "{key}" to be a finite number; found {value!r:.60}.')
+        return float(self._left.pop(key))
+
+    def word_or_number(self, key: str, words: tuple[str, ...]) -> Any:
+        value = self._left.get(key)
+        if isinstance(value, str) and value in words:
+            return self._left.pop(key)
+        if isinstance(value, str):
+            raise ModelError(
+                f'{self.place}: expected "{key}" to be a number or {words}; found {value!r:.60}.'
+            )
+        return self.number(key)
+
+    def word(self, key: str, words: tuple[str, ...]) -> Any:
+        value = self.take(key, str)
+        if value not in words:
+            raise ModelError(f'{self.place}: expected "{key}" to be one of {words}; found {value!r:.60}.')
+        return value
+
+    def close(self) -> None:
+        if self._left:
+            raise ModelError(
+                f"{self.place}: unknown key {', '.join(map(repr, self._left))}. "
+                f"A newer genm may have written this file."
+            )
+
+
+def _normalizer(value: object, place: str) -> Normalizer:
+    table = _Table(value, f"{place}.normalizer")
+    found: dict[str, Any] = {}
+    for item in fields(Normalizer):
+        if item.name == "kind":
+            found["kind"] = table.word("kind", get_args(NormalizerKind))
+        elif item.name.endswith("_mode"):
+            found[item.name] = table.word(item.name, get_args(BoundMode))
+        elif item.name in _WORDS:
+            found[item.name] = table.word_or_number(item.name, _WORDS[item.name])
+        elif item.default is None:
+            found[item.name] = table.number_or_none(item.name)
+        else:
+            found[item.name] = table.number(item.name)
+    table.close()
+    return Normalizer(**found)
+
+
+_WORDS: dict[Literal["constant", "missing"] | str, tuple[str, ...]] = {
+    "constant": ("raw",),
+    "missing": ("minimum",),
+}
+
+
+def _online(value: object, place: str) -> OnlineState:
+    table = _Table(value, place)
+    state = OnlineState(
+        raw_weights=_numbers(table.take("raw_weights", list), f"{place}.raw_weights"),
+        n_seen=table.take("n_seen", int),
+        schedule=table.take("schedule", str),
+        beta=table.number("beta"),
+        memory=_numbers(table.take("memory", list), f"{place}.memory"),
+    )
+    table.close()
+    return state
+
+
+def _numbers(values: list[object], place: str) -> tuple[float, ...]:
+    row = _Table({str(i): value for i, value in enumerate(values)}, place)
+    return tuple(row.number(str(i)) for i in range(len(values)))

@@ -1,0 +1,106 @@
+"""The model file survives a round trip bit for bit and refuses what it cannot trust."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from genm.errors import ModelError
+from genm.model import (
+    Model,
+    OnlineState,
+    check_rankers,
+    load_model,
+    model_from_json,
+    model_to_json,
+    save_model,
+)
+from genm.records import Normalizer
+from hypothesis import given
+from hypothesis import strategies as st
+
+
+def a_model(**changes: Any) -> Model:
+    model = Model(
+        rankers=("bm25", "dense"),
+        weights=(0.1 + 0.2, 1 - (0.1 + 0.2)),
+        normalizers=(Normalizer(), Normalizer(kind="affine", lower=-1.0, upper=1.0, constant="raw")),
+        depths=(None, 100),
+        method="auto",
+        measure="AP",
+        beta=200.0,
+        training={"queries": 30},
+        online=OnlineState((0.3, 0.7), 5, "paper", 200.0),
+    )
+    return replace(model, **changes)
+
+
+def test_what_was_saved_comes_back(tmp_path: Path) -> None:
+    path = tmp_path / "m.json"
+    save_model(a_model(), path)
+    assert load_model(path) == a_model()
+    assert [p.name for p in tmp_path.iterdir()] == ["m.json"]
+
+
+@given(st.floats(0, 1))
+def test_weights_survive_bit_for_bit(weight: float) -> None:
+    model = a_model(weights=(weight, 1 - weight))
+    assert model_from_json(json.loads(json.dumps(model_to_json(model)))) == model
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda d: d.update(version=2), r"expected model version 1; found 2"),
+        (lambda d: d.update(format="x"), r"not a model written by genm"),
+        (lambda d: d.pop("method"), r'expected the key "method"'),
+        (lambda d: d.update(metod="x"), r"unknown key 'metod'"),
+        (lambda d: d["rankers"][0].update(weight="0.5"), r"finite number; found '0.5'"),
+        (lambda d: d["rankers"][0].update(weight=0.9), r"sum to 1"),
+        (lambda d: d["rankers"][0].update(weight=-0.1), r">= 0"),
+        (lambda d: d["rankers"][0].update(name="dense"), r"different ranker names"),
+        (lambda d: d["rankers"][1]["normalizer"].update(kind="magic"), r"rankers\[1\].normalizer.*'magic'"),
+        (lambda d: d["rankers"][1]["normalizer"].update(missing="max"), r"minimum"),
+        (lambda d: d["rankers"][1]["normalizer"].update(spam=1), r"unknown key 'spam'"),
+        (lambda d: d.update(rankers=[]), r"at least one ranker"),
+        (lambda d: d.update(relevance_level=True), r"relevance_level"),
+        (lambda d: d["online"].update(raw_weights=[1.0]), r"one raw weight per ranker"),
+        (lambda d: d["online"].update(raw_weights=[1.0, None]), r"raw_weights"),
+    ],
+)
+def test_a_broken_model_says_where(change: Any, says: str) -> None:
+    document = json.loads(json.dumps(model_to_json(a_model())))
+    change(document)
+    with pytest.raises(ModelError, match=says):
+        model_from_json(document, "m.json")
+
+
+def test_unreadable_files_say_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"no such file.*genm fit"):
+        load_model(tmp_path / "none.json")
+    broken = tmp_path / "broken.json"
+    broken.write_text('{"format": "genm-model",\n "version": 1,,}')
+    with pytest.raises(ModelError, match=r"broken.json:2: expected JSON"):
+        load_model(broken)
+    broken.write_bytes(b"\xff\xfe")
+    with pytest.raises(ModelError, match=r"0xff"):
+        load_model(broken)
+    with pytest.raises(ModelError, match=r"cannot be read"):
+        load_model(tmp_path)
+    with pytest.raises(ModelError, match=r"cannot write"):
+        save_model(a_model(), tmp_path / "no" / "m.json")
+
+
+@pytest.mark.parametrize(
+    ("names", "says"),
+    [
+        (("bm25",), "missing dense"),
+        (("bm25", "dense", "x"), "unknown x"),
+        (("bm25", "bm25", "dense"), "given twice"),
+    ],
+)
+def test_runs_that_do_not_fit_are_refused(names: tuple[str, ...], says: str) -> None:
+    check_rankers(a_model(), ("dense", "bm25"))
+    with pytest.raises(ModelError, match=says):
+        check_rankers(a_model(), names)
