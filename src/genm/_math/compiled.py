@@ -6,7 +6,8 @@ places does it in query order, so a result never depends on the number of thread
 """
 
 import os
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar, cast
 
@@ -15,7 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 F = TypeVar("F", bound=Callable[..., Any])
+A = TypeVar("A")
+B = TypeVar("B")
 
+_worker = threading.local()
 _pool: ThreadPoolExecutor | None = None
 _pool_size = 0
 
@@ -47,19 +51,43 @@ def n_threads() -> int:
 def over_ranges(work: Callable[[int, int], None], costs: NDArray[np.int64]) -> None:
     """Call `work(low, high)` over consecutive ranges of items whose costs are about equal.
 
-    `work` must touch only what belongs to its range. Runs in the caller's thread when one thread is enough.
+    `work` must touch only what belongs to its range. Runs in the caller's thread when one thread is enough, or
+    when the caller is itself one of several at work (see `over_items`).
     """
-    global _pool, _pool_size
     n, threads = len(costs), n_threads()
     if n == 0:
         return
     total = int(costs.sum())
-    if threads == 1 or n == 1 or total < 20_000:
+    if threads == 1 or n == 1 or total < 20_000 or getattr(_worker, "busy", False):
         work(0, n)
         return
     pieces = min(n, 4 * threads)
     ends = np.searchsorted(np.cumsum(costs), np.linspace(0, total, pieces + 1)[1:-1])
     cuts = np.unique(np.concatenate(([0], ends, [n])))
-    if _pool is None or _pool_size != threads:
-        _pool, _pool_size = ThreadPoolExecutor(threads, thread_name_prefix="genm"), threads
-    list(_pool.map(work, cuts[:-1].tolist(), cuts[1:].tolist()))
+    list(_threads(threads).map(work, cuts[:-1].tolist(), cuts[1:].tolist()))
+
+
+def over_items(work: Callable[[A], B], items: Iterable[A]) -> list[B]:
+    """Return `work(item)` for every item, in order, several items at a time.
+
+    Kernels called inside stay in their thread: the items already keep all cores busy.
+    """
+    todo, threads = list(items), n_threads()
+    if threads == 1 or len(todo) == 1 or getattr(_worker, "busy", False):
+        return [work(item) for item in todo]
+
+    def marked(item: A) -> B:
+        _worker.busy = True
+        try:
+            return work(item)
+        finally:
+            _worker.busy = False
+
+    return list(_threads(threads).map(marked, todo))
+
+
+def _threads(n: int) -> ThreadPoolExecutor:
+    global _pool, _pool_size
+    if _pool is None or _pool_size != n:
+        _pool, _pool_size = ThreadPoolExecutor(n, thread_name_prefix="genm"), n
+    return _pool
