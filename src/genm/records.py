@@ -72,14 +72,14 @@ class Collection:
 NormalizerKind = Literal[
     "none", "minmax", "max", "sum", "zscore", "l2", "rank", "reciprocal", "affine", "atan", "sigmoid"
 ]
-BoundMode = Literal["ignore", "apply", "clip"]
+BoundMode = Literal["ignore", "apply", "clip", "within"]
 
 
 @dataclass(frozen=True, slots=True)
 class Normalizer:
     """How one ranker's list of scores becomes comparable with another's.
 
-    The engines' variants are values of this record, not code of their own.
+    The engines' variants are values of this record, not code of their own: docs/normalizers.md lists them.
     """
 
     kind: NormalizerKind = "minmax"
@@ -87,12 +87,24 @@ class Normalizer:
     """A fixed lower bound (theoretical or of the data set); None takes the list's own."""
     upper: float | None = None
     lower_mode: BoundMode = "apply"
-    """apply: use the bound in place of the list's; clip: also cut scores at it; ignore: as if not given."""
+    """apply: use the bound in place of the list's, whatever lies beyond it; clip: also cut scores at it;
+    within: use it for the scores inside it only, the others keep the list's own (OpenSearch's "apply");
+    ignore: as if not given."""
     upper_mode: BoundMode = "apply"
     floor: float | None = None
-    """Normalised scores of retrieved documents below this become this (OpenSearch: 0.001)."""
+    """What normalised scores at or below `floor_at` become (OpenSearch: 0.001)."""
+    floor_at: float | None = None
+    """None is the floor itself: a plain lower limit."""
     constant: float | Literal["raw"] = 1.0
-    """What a list of equal scores, or a single hit, becomes; "raw" keeps its score (Elasticsearch)."""
+    """What a list becomes that cannot be scaled: equal scores or a single hit for minmax, sum and zscore,
+    zeros for max and l2; "raw" keeps the scores (Elasticsearch)."""
+    constant_within: float = 0.0
+    """A list whose spread (for max and l2: size) is at most this counts as one that cannot be scaled."""
+    ddof: float = 0.0
+    """Of zscore: the variance divides by n - ddof; 1 gives the sample's (OpenSearch, Qdrant)."""
+    at_mean: float | Literal["max"] | None = None
+    """Of zscore: what a score equal to the mean (in single precision) becomes instead of 0; "max" is the
+    list's highest raw score (OpenSearch)."""
     k: float = 60.0
     """The constant of "reciprocal": 1 / (k + rank)."""
     scale: float = 1.0
