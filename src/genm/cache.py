@@ -1,0 +1,272 @@
+"""A store on disk for what is dear to build: looked up by content, built once, never trusted blindly.
+
+An entry is one zip file that holds arrays as `.npy` (never pickled) or plain bytes, and `meta.json`. It is
+written beside its place and moved there in one step, and the zip's checksums are verified when it is read.
+A lock makes a second process wait for the first instead of building the same thing again.
+"""
+
+import contextlib
+import errno
+import json
+import os
+import sys
+import tempfile
+import time
+import warnings
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genm.errors import GenmWarning, InputError
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
+Arrays = dict[str, NDArray[Any]]
+
+_LAYOUT = "v1"
+"""Folder of the entries in today's layout; a changed layout gets another folder and ignores this one."""
+_PAYLOAD = "payload.bin"
+_PLAIN = (bool, int, float, str, bytes)
+"""In this order, because a bool is an int too."""
+_BROKEN = (OSError, ValueError, EOFError, KeyError, TypeError, RuntimeError, zipfile.BadZipFile, zlib.error)
+"""What reading a cut, overwritten or foreign file raises from zipfile, json and numpy."""
+
+
+@dataclass(frozen=True, slots=True)
+class CacheSize:
+    """How much the cache holds, or how much was cleared."""
+
+    entries: int
+    bytes: int
+
+
+def cache_folder() -> Path:
+    """Return the folder of the cache: GENM_CACHE if it is set, else the user's cache folder of the system."""
+    chosen = os.environ.get("GENM_CACHE")
+    if chosen:
+        return Path(chosen).expanduser()
+    if sys.platform == "win32":
+        base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    else:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return base / "genm"
+
+
+def content_key(*parts: object) -> str:
+    """Return a hash of the parts that tells apart their types, lengths and order.
+
+    Parts are None, booleans, integers, floats, strings, bytes, arrays without Python objects, and sequences,
+    string-keyed mappings and sets of those. 1, 1.0, True and "1" all differ.
+    """
+    digest = sha256()
+    for chunk in _chunks(parts):
+        digest.update(chunk)
+    return digest.hexdigest()
+
+
+def cached(kind: str, key_parts: Sequence[object], build: Callable[[], Mapping[str, NDArray[Any]]]) -> Arrays:
+    """Return the arrays stored under `kind` and the hash of `key_parts`; `build` and store them if need be.
+
+    `kind` names a sub-folder, such as "scores". A broken entry is built again, and a cache that cannot be
+    written to does not stop the work; both are said with a GenmWarning.
+    """
+
+    def build_members() -> dict[str, NDArray[Any] | bytes]:
+        return {_member(name): np.asarray(array) for name, array in build().items()}
+
+    members = _fetch(kind, key_parts, build_members)
+    return {name.removesuffix(".npy"): m for name, m in members.items() if not isinstance(m, bytes)}
+
+
+def cached_bytes(kind: str, key_parts: Sequence[object], build: Callable[[], bytes]) -> bytes:
+    """Return the bytes stored under `kind` and the hash of `key_parts`, as `cached` does for arrays."""
+    members = _fetch(kind, (*key_parts, "bytes"), lambda: {_PAYLOAD: build()})
+    payload = members[_PAYLOAD]
+    assert isinstance(payload, bytes)
+    return payload
+
+
+def cache_size() -> CacheSize:
+    """Return the number of entries in the cache and their bytes on disk."""
+    sizes = [path.stat().st_size for path in _entries()]
+    return CacheSize(len(sizes), sum(sizes))
+
+
+def clear_cache() -> CacheSize:
+    """Delete all entries, and what an interrupted writer left, and return what went; other files stay."""
+    size = cache_size()
+    root = cache_folder() / _LAYOUT
+    for pattern in ("*/*.zip", "*/*.lock", "*/*.part"):
+        for path in root.glob(pattern):
+            path.unlink(missing_ok=True)
+    for folder in (*root.glob("*"), root):
+        with contextlib.suppress(OSError):  # not empty, or never made
+            folder.rmdir()
+    return size
+
+
+def _entries() -> list[Path]:
+    return sorted((cache_folder() / _LAYOUT).glob("*/*.zip"))
+
+
+def _chunks(part: object) -> Iterator[bytes]:
+    """Yield bytes from which the part could be read back: a tag, a length, the content."""
+    if part is None or isinstance(part, _PLAIN):
+        tag = next((t.__name__ for t in _PLAIN if isinstance(part, t)), "none")
+        raw = part if isinstance(part, bytes) else _text(part).encode("utf-8", "surrogatepass")
+        yield f"{tag}:{len(raw)}:".encode()
+        yield raw
+    elif isinstance(part, np.ndarray | np.generic):
+        array = np.asarray(part)
+        if array.dtype.hasobject:
+            raise InputError(
+                "content_key: expected an array of numbers or fixed-width text; found Python objects"
+            )
+        array = np.ascontiguousarray(array, array.dtype.newbyteorder("<")).reshape(array.shape)
+        yield f"array:{np.lib.format.dtype_to_descr(array.dtype)}:{array.shape}:".encode()
+        yield array.tobytes()
+    elif isinstance(part, Mapping):
+        yield f"mapping:{len(part)}:".encode()
+        for name in sorted(part):
+            yield from _chunks(name)
+            yield from _chunks(part[name])
+    elif isinstance(part, frozenset | set):
+        yield f"set:{len(part)}:".encode()
+        for key in sorted(content_key(element) for element in part):
+            yield key.encode()
+    elif isinstance(part, list | tuple):
+        yield f"sequence:{len(part)}:".encode()
+        for element in part:
+            yield from _chunks(element)
+    else:
+        raise InputError(
+            f"content_key: expected numbers, text, arrays or sequences of them; found {type(part).__name__}. "
+            "Pass the values that decide the result, not the object."
+        )
+
+
+def _text(part: bool | float | str | None) -> str:  # noqa: FBT001 (a value to be written down, not a switch)
+    return part.hex() if isinstance(part, float) else str(part)
+
+
+def _member(name: str) -> str:
+    if not name or "/" in name or "\\" in name:
+        raise InputError(f"cached: expected a plain name for an array; found {name!r}")
+    return f"{name}.npy"
+
+
+def _fetch(
+    kind: str, key_parts: Sequence[object], build: Callable[[], dict[str, NDArray[Any] | bytes]]
+) -> dict[str, NDArray[Any] | bytes]:
+    if not kind.replace("-", "").replace("_", "").isalnum():
+        raise InputError(f"cached: expected a kind of letters, digits, - and _; found {kind!r}")
+    key = content_key(*key_parts)
+    path = cache_folder() / _LAYOUT / kind / f"{key}.zip"
+    found = _read(path)
+    if found is not None:
+        return found
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = path.with_suffix(".lock").open("a+b")
+    except OSError as error:
+        _say_unwritable(path, error)
+        return build()
+    with lock, _held(lock):
+        found = _read(path, report=True)
+        if found is None:
+            started = time.perf_counter()
+            found = build()
+            meta = {"kind": kind, "key": key, "build_seconds": round(time.perf_counter() - started, 3)}
+            try:
+                _write(path, found, meta)
+            except OSError as error:
+                _say_unwritable(path, error)
+    return found
+
+
+def _read(path: Path, *, report: bool = False) -> dict[str, NDArray[Any] | bytes] | None:
+    """Return the members of an entry, or None if there is none that can be read whole."""
+    if not path.exists():
+        return None
+    try:
+        with zipfile.ZipFile(path) as entry:
+            meta = json.loads(entry.read("meta.json"))
+            return {name: _read_member(entry, name) for name in meta["members"]}
+    except _BROKEN as error:
+        if report:  # said once, by the process that builds it again
+            warnings.warn(
+                f"{path}: the cache entry cannot be read ({error}); it is built again.",
+                GenmWarning,
+                stacklevel=4,
+            )
+        return None
+
+
+def _read_member(entry: zipfile.ZipFile, name: str) -> NDArray[Any] | bytes:
+    if not name.endswith(".npy"):
+        return entry.read(name)
+    with entry.open(name) as member:
+        array: NDArray[Any] = np.lib.format.read_array(member, allow_pickle=False)
+        if member.read(1):  # reading to the end is also what makes zipfile compare the checksum
+            raise ValueError(f"{name} is longer than its header says")
+    return array
+
+
+def _write(path: Path, members: Mapping[str, NDArray[Any] | bytes], meta: Mapping[str, object]) -> None:
+    """Write an entry beside its place and move it there in one step."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.stem[:16], suffix=".part")
+    part = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as entry:
+            for member, content in members.items():
+                with entry.open(member, "w", force_zip64=True) as target:
+                    if isinstance(content, bytes):
+                        target.write(content)
+                    else:
+                        np.lib.format.write_array(target, content, allow_pickle=False)
+            entry.writestr("meta.json", json.dumps({**meta, "members": list(members)}))
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _held(lock: IO[bytes]) -> Iterator[None]:
+    """Hold the lock of an entry; the system lets go of it if the process dies.
+
+    Where the file system knows no locks, work goes on without: at worst a thing is built twice.
+    """
+    with contextlib.suppress(OSError):
+        if sys.platform == "win32":
+            while True:
+                try:
+                    msvcrt.locking(lock.fileno(), msvcrt.LK_NBLCK, 1)
+                    break
+                except OSError as error:
+                    if error.errno not in (errno.EACCES, errno.EDEADLK):
+                        raise
+                    time.sleep(0.1)
+        else:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+    yield  # closing the file gives the lock back
+
+
+def _say_unwritable(path: Path, error: OSError) -> None:
+    warnings.warn(
+        f"{path.parent}: the cache cannot be written to ({error.strerror or error}); "
+        "the result is used but not kept. Set GENM_CACHE to a folder of yours.",
+        GenmWarning,
+        stacklevel=4,
+    )
