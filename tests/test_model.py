@@ -6,6 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from genm.errors import ModelError
 from genm.model import (
     Model,
@@ -17,8 +20,6 @@ from genm.model import (
     save_model,
 )
 from genm.records import Normalizer
-from hypothesis import given
-from hypothesis import strategies as st
 
 
 def a_model(**changes: Any) -> Model:

@@ -9,12 +9,13 @@ import math
 import os
 import tempfile
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal, get_args
+from types import NoneType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from genm.errors import ModelError
-from genm.records import BoundMode, Normalizer, NormalizerKind
+from genm.records import Normalizer
 
 MODEL_VERSION = 1
 _HEAD = "genm-model"
@@ -199,21 +200,15 @@ class _Table:
             raise ModelError(f'{self.place}: expected "{key}" to be a finite number; found {value!r:.60}.')
         return float(self._left.pop(key))
 
-    def word_or_number(self, key: str, words: tuple[str, ...]) -> Any:
+    def choice(self, key: str, words: tuple[str, ...], *, number: bool, null: bool) -> Any:
+        """Return a word, a number or None, as far as each is allowed."""
         value = self._left.get(key)
         if isinstance(value, str) and value in words:
             return self._left.pop(key)
-        if isinstance(value, str):
-            raise ModelError(
-                f'{self.place}: expected "{key}" to be a number or {words}; found {value!r:.60}.'
-            )
-        return self.number(key)
-
-    def word(self, key: str, words: tuple[str, ...]) -> Any:
-        value = self.take(key, str)
-        if value not in words:
-            raise ModelError(f'{self.place}: expected "{key}" to be one of {words}; found {value!r:.60}.')
-        return value
+        if number and not isinstance(value, str):
+            return self.number_or_none(key) if null else self.number(key)
+        allowed = [repr(word) for word in words] + ["a number"] * number + ["null"] * null
+        raise ModelError(f'{self.place}: expected "{key}" to be {" or ".join(allowed)}; found {value!r:.60}.')
 
     def close(self) -> None:
         if self._left:
@@ -226,25 +221,12 @@ class _Table:
 def _normalizer(value: object, place: str) -> Normalizer:
     table = _Table(value, f"{place}.normalizer")
     found: dict[str, Any] = {}
-    for item in fields(Normalizer):
-        if item.name == "kind":
-            found["kind"] = table.word("kind", get_args(NormalizerKind))
-        elif item.name.endswith("_mode"):
-            found[item.name] = table.word(item.name, get_args(BoundMode))
-        elif item.name in _WORDS:
-            found[item.name] = table.word_or_number(item.name, _WORDS[item.name])
-        elif item.default is None:
-            found[item.name] = table.number_or_none(item.name)
-        else:
-            found[item.name] = table.number(item.name)
+    for name, hint in get_type_hints(Normalizer).items():
+        parts = (hint,) if get_origin(hint) is Literal else get_args(hint) or (hint,)
+        words = tuple(word for part in parts if get_origin(part) is Literal for word in get_args(part))
+        found[name] = table.choice(name, words, number=float in parts, null=NoneType in parts)
     table.close()
     return Normalizer(**found)
-
-
-_WORDS: dict[Literal["constant", "missing"] | str, tuple[str, ...]] = {
-    "constant": ("raw",),
-    "missing": ("minimum",),
-}
 
 
 def _online(value: object, place: str) -> OnlineState:
