@@ -1,7 +1,8 @@
 """A table of distinct ids: the text is kept once, everything else works with the integer codes.
 
 Ids are strings of UTF-8 text. Their order is the order of their bytes, which is also the order of Python's
-`str` and of trec_eval's `strcmp`.
+`str` and of trec_eval's `strcmp`. Equal ids are found through hashes, but two ids are only ever called equal
+because their bytes are.
 """
 
 import itertools
@@ -11,6 +12,15 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
+
+from genm._math.compiled import kernel, over_ranges
+
+_BLOCK = 1 << 16
+_PART = 1 << 14  # ids per hash table: small enough to stay in a core's own cache
+_SHORT = 7  # ids up to this many bytes are their own hash, so equal hashes need no look at the text
+_ONE, _BYTE, _HALF = np.uint64(1), np.uint64(8), np.uint64(32)
+_LOW63 = np.uint64((1 << 63) - 1)
+_MIX_1, _MIX_2 = np.uint64(0x2545F4914F6CDD1D), np.uint64(0x5851F42D4C957F2D)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,41 +45,298 @@ class Ids:
     @classmethod
     def of(cls, strings: Iterable[str]) -> Self:
         """Make a table of the given strings, which must be distinct, in their order."""
-        parts = [s.encode() for s in strings]
-        starts = np.zeros(len(parts) + 1, np.int64)
-        np.cumsum([len(p) for p in parts], out=starts[1:])
-        return cls(np.frombuffer(b"".join(parts), np.uint8), starts)
+        return cls(*_joined(strings))
 
     def take(self, codes: NDArray[np.integer]) -> "Ids":
         """Return the table of the ids at `codes`, in that order."""
-        lengths = np.diff(self.starts)[codes]
-        starts = np.zeros(len(codes) + 1, np.int64)
-        np.cumsum(lengths, out=starts[1:])
-        at = np.arange(starts[-1]) + np.repeat(self.starts[:-1][codes] - starts[:-1], lengths)
-        return Ids(self.text[at], starts)
+        codes = np.asarray(codes, np.int64)
+        if len(codes) and not (codes.min() >= 0 and codes.max() < len(self)):
+            raise IndexError(f"codes must lie in 0..{len(self) - 1}")
+        return _gathered(self.text, self.starts[:-1][codes], np.diff(self.starts)[codes])
 
 
 def encode(strings: Iterable[str]) -> tuple[Ids, NDArray[np.int32]]:
     """Return the table of the different strings, in order of first appearance, and each string's code."""
-    seen: dict[str, int] = {}
-    codes = np.fromiter((seen.setdefault(s, len(seen)) for s in strings), np.int32)
-    return Ids.of(seen), codes
+    text, starts = _joined(strings)
+    return intern(text, starts[:-1], np.diff(starts))
+
+
+def intern(
+    text: NDArray[np.uint8], at: NDArray[np.int64], length: NDArray[np.int64]
+) -> tuple[Ids, NDArray[np.int32]]:
+    """Return the table of different pieces text[at:at + length], by first appearance, and each one's code."""
+    first = _first_equal(text, at, length)
+    new = first == np.arange(len(first), dtype=np.int32)
+    number = np.cumsum(new, dtype=np.int32)
+    number -= np.int32(1)
+    where = np.flatnonzero(new)
+    return _gathered(text, at[where], length[where]), number[first]
 
 
 def byte_order(ids: Ids) -> NDArray[np.int32]:
     """Return the codes in ascending order of their ids."""
-    listed = list(ids)
-    return np.array(sorted(range(len(listed)), key=listed.__getitem__), np.int32)
+    text, starts = _plain(ids.text), ids.starts
+    order = np.arange(len(ids), dtype=np.int32)
+    rows, group = np.arange(len(ids)), np.zeros(len(ids), np.int32)
+    skip = _common_prefix(ids)
+    while len(rows):
+        codes = order[rows]
+        keys = _sort_keys(text, starts, codes, skip)
+        by = np.lexsort((keys, group)) if group[-1] else np.argsort(keys, kind="stable")
+        codes, keys, group = codes[by], keys[by], group[by]
+        order[rows] = codes
+        # Ids that agree in their seven bytes and have more to say go another round, each group by itself.
+        same = (
+            (keys[1:] == keys[:-1]) & (group[1:] == group[:-1]) & (keys[1:] & np.uint64(255) == np.uint64(8))
+        )
+        tied = np.zeros(len(rows), np.bool_)
+        tied[1:] |= same
+        tied[:-1] |= same
+        begins = tied.copy()
+        begins[1:] &= ~same
+        group = np.cumsum(begins, dtype=np.int32)[tied] - np.int32(1)
+        rows = rows[tied]
+        skip += _SHORT
+    return order
 
 
 def find(table: Ids, wanted: Ids) -> NDArray[np.int32]:
     """Return, for every id of `wanted`, its code in `table`, or -1."""
-    code = {s: i for i, s in enumerate(table)}
-    return np.fromiter((code.get(s, -1) for s in wanted), np.int32, len(wanted))
+    first = _first_equal(*_stacked((table, wanted)))[len(table) :]
+    return np.where(first < len(table), first, np.int32(-1))
 
 
 def unite(tables: Sequence[Ids]) -> tuple[Ids, list[NDArray[np.int32]]]:
     """Return one table of all ids in ascending order, and for each given table its codes in it."""
-    listed = sorted({s for t in tables for s in t})
-    united = Ids.of(listed)
-    return united, [find(united, t) for t in tables]
+    if not tables:
+        return Ids.of(()), []
+    different, codes = intern(*_stacked(tables))
+    order = byte_order(different)
+    rank = np.empty(len(order), np.int32)
+    rank[order] = np.arange(len(order), dtype=np.int32)
+    ends = np.cumsum([len(t) for t in tables])
+    return different.take(order), np.split(rank[codes], ends[:-1])
+
+
+def _joined(strings: Iterable[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Return the bytes of all strings in a row, and where each begins (and the last ends)."""
+    parts = [s.encode() for s in strings]
+    starts = np.zeros(len(parts) + 1, np.int64)
+    np.cumsum(np.fromiter(map(len, parts), np.int64, len(parts)), out=starts[1:])
+    return np.frombuffer(bytearray().join(parts), np.uint8), starts
+
+
+def _stacked(tables: Sequence[Ids]) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
+    """Return one text with where each id of all tables begins and how long it is."""
+    text = np.concatenate([t.text for t in tables])
+    shifts = np.cumsum([0] + [len(t.text) for t in tables[:-1]])
+    at = np.concatenate([t.starts[:-1] + shift for t, shift in zip(tables, shifts, strict=True)])
+    return text, at, np.concatenate([np.diff(t.starts) for t in tables])
+
+
+def _plain(text: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Return the text as the one array type that the kernels are compiled for."""
+    return np.require(text, np.uint8, ("C", "W"))
+
+
+def _common_prefix(ids: Ids) -> int:
+    """Return how many leading bytes all ids share (a lower bound is enough: it only saves work)."""
+    if len(ids) < 2:
+        return 0
+    lengths = np.diff(ids.starts)
+    n = min(int(lengths.min()), 64)
+    for skip in range(n):
+        column = ids.text[ids.starts[:-1] + skip]
+        if (column != column[0]).any():
+            return skip
+    return n
+
+
+def _blocks(n: int) -> NDArray[np.int64]:
+    """Return the bounds that cut n rows into blocks, the unit of work of a thread."""
+    return np.append(np.arange(0, n, _BLOCK), n)
+
+
+def _sort_keys(
+    text: NDArray[np.uint8], starts: NDArray[np.int64], codes: NDArray[np.int32], skip: int
+) -> NDArray[np.uint64]:
+    """Return integers that sort as the seven bytes after `skip` do, then as what is left of the id."""
+    keys = np.empty(len(codes), np.uint64)
+    cuts = _blocks(len(codes))
+    over_ranges(lambda a, b: _write_keys(text, starts, codes, skip, keys, cuts[a], cuts[b]), np.diff(cuts))
+    return keys
+
+
+def _gathered(text: NDArray[np.uint8], at: NDArray[np.int64], length: NDArray[np.int64]) -> Ids:
+    """Return the table of the pieces text[at:at + length]."""
+    starts = np.zeros(len(at) + 1, np.int64)
+    np.cumsum(length, out=starts[1:])
+    text, at = _plain(text), np.require(at, np.int64, ("C", "W"))
+    out, cuts = np.empty(starts[-1], np.uint8), _blocks(len(at))
+    over_ranges(lambda a, b: _copy(text, at, starts, out, cuts[a], cuts[b]), np.diff(cuts))
+    return Ids(out, starts)
+
+
+def _first_equal(
+    text: NDArray[np.uint8], at: NDArray[np.int64], length: NDArray[np.int64]
+) -> NDArray[np.int32]:
+    """Return for each piece text[at:at + length] the number of the first piece with the same bytes.
+
+    Pieces are dealt into parts by their hash, in order, so that each part fits a core's cache and threads
+    share the parts without a lock.
+    """
+    n = len(at)
+    text, at, length = (
+        _plain(text),
+        np.require(at, np.int64, ("C", "W")),
+        np.require(length, np.int64, ("C", "W")),
+    )
+    cuts = _blocks(n)
+    work = np.diff(cuts)
+    n_parts = 1 << max(0, (n // _PART).bit_length())
+    hashes = np.empty(n, np.uint64)
+    counts = np.zeros((len(work), n_parts), np.int64)
+    over_ranges(lambda a, b: _hash(text, at, length, hashes, cuts, counts, a, b), work)
+    ends = np.cumsum(counts.T.ravel()).reshape(n_parts, len(work))
+    places = np.ascontiguousarray(ends.T) - counts
+    bounds = np.append(0, ends[:, -1]) if n else np.zeros(n_parts + 1, np.int64)
+    dealt, rows = np.empty(n, np.uint64), np.empty(n, np.int32)
+    over_ranges(lambda a, b: _deal(hashes, cuts, places, dealt, rows, a, b), work)
+    first = hashes.view(np.int32)[:n]  # the hashes have been dealt: their room is free again
+    over_ranges(lambda a, b: _match(text, at, length, dealt, rows, bounds, first, a, b), np.diff(bounds))
+    return first
+
+
+@kernel
+def _write_keys(
+    text: NDArray[np.uint8],
+    starts: NDArray[np.int64],
+    codes: NDArray[np.int32],
+    skip: int,
+    keys: NDArray[np.uint64],
+    low: int,
+    high: int,
+) -> None:
+    """Write seven bytes, most significant first, and how many are left (8: more than these)."""
+    for i in range(low, high):
+        a = starts[codes[i]] + skip
+        n = max(starts[codes[i] + 1] - a, 0)
+        key = np.uint64(0)
+        for j in range(min(n, _SHORT)):
+            key |= np.uint64(text[a + j]) << np.uint64(56 - 8 * j)
+        keys[i] = key | np.uint64(min(n, 8))
+
+
+@kernel
+def _copy(
+    text: NDArray[np.uint8],
+    at: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    out: NDArray[np.uint8],
+    low: int,
+    high: int,
+) -> None:
+    for i in range(low, high):
+        shift = at[i] - starts[i]
+        for j in range(starts[i], starts[i + 1]):
+            out[j] = text[j + shift]
+
+
+@kernel
+def _hash(
+    text: NDArray[np.uint8],
+    at: NDArray[np.int64],
+    length: NDArray[np.int64],
+    hashes: NDArray[np.uint64],
+    cuts: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    low: int,
+    high: int,
+) -> None:
+    """Hash the pieces of some blocks and count, per block, how many fall into each part.
+
+    A short piece's hash is a one-to-one mixing of its bytes and length (even); a long piece's is odd.
+    """
+    parts = np.uint64(counts.shape[1] - 1)
+    for block in range(low, high):
+        for i in range(cuts[block], cuts[block + 1]):
+            a, n = at[i], length[i]
+            if n <= _SHORT:
+                x = np.uint64(n)
+                for j in range(a, a + n):
+                    x = (x << _BYTE) | np.uint64(text[j])
+                x = (x * _MIX_1) & _LOW63
+                x ^= x >> _HALF
+                x = ((x * _MIX_2) & _LOW63) << _ONE
+            else:
+                x, word = np.uint64(n) * _MIX_1, np.uint64(0)
+                for j in range(n):
+                    word = (word << _BYTE) | np.uint64(text[a + j])
+                    if j & 7 == 7 or j == n - 1:
+                        x = (x ^ word) * _MIX_2
+                        x ^= x >> _HALF
+                        word = np.uint64(0)
+                x = (x * _MIX_1) | _ONE
+            hashes[i] = x
+            counts[block, (x >> _ONE) & parts] += 1
+
+
+@kernel
+def _deal(
+    hashes: NDArray[np.uint64],
+    cuts: NDArray[np.int64],
+    places: NDArray[np.int64],
+    dealt: NDArray[np.uint64],
+    rows: NDArray[np.int32],
+    low: int,
+    high: int,
+) -> None:
+    """Move hashes to their parts, keeping their order, and note which piece each belongs to."""
+    parts = np.uint64(places.shape[1] - 1)
+    for block in range(low, high):
+        for i in range(cuts[block], cuts[block + 1]):
+            part = (hashes[i] >> _ONE) & parts
+            place = places[block, part]
+            places[block, part] = place + 1
+            dealt[place] = hashes[i]
+            rows[place] = i
+
+
+@kernel
+def _match(
+    text: NDArray[np.uint8],
+    at: NDArray[np.int64],
+    length: NDArray[np.int64],
+    dealt: NDArray[np.uint64],
+    rows: NDArray[np.int32],
+    bounds: NDArray[np.int64],
+    first: NDArray[np.int32],
+    low: int,
+    high: int,
+) -> None:
+    """Find each piece's first equal within its part by open addressing."""
+    for part in range(low, high):
+        begin, end = bounds[part], bounds[part + 1]
+        bits = 3
+        while (1 << bits) < 2 * (end - begin):
+            bits += 1
+        slots, shift, mask = np.full(1 << bits, -1, np.int32), np.uint64(64 - bits), (1 << bits) - 1
+        for k in range(begin, end):
+            h, row = dealt[k], rows[k]
+            s = np.int64(h >> shift)
+            first[row] = row
+            while slots[s] >= 0:
+                other = rows[begin + slots[s]]
+                if dealt[begin + slots[s]] == h:
+                    same = h & _ONE == 0 or length[other] == length[row]
+                    if same and h & _ONE:
+                        j = 0
+                        while j < length[row] and text[at[row] + j] == text[at[other] + j]:
+                            j += 1
+                        same = j == length[row]
+                    if same:
+                        first[row] = other
+                        break
+                s = (s + 1) & mask
+            if first[row] == row:
+                slots[s] = k - begin

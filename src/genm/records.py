@@ -10,7 +10,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from genm.ids import Ids
+from genm._math.ordering import rank_order, ranked_as_given
+from genm.ids import Ids, byte_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,3 +113,37 @@ class Normalizer:
     """The normalised score is scale * value + shift (Qdrant's DBSF is a z-score with 1/6 and 1/2)."""
     missing: float | Literal["minimum"] = 0.0
     """What a document that the ranker did not return gets, after normalising."""
+
+
+def ranked_run(
+    name: str,
+    queries: Ids,
+    docs: Ids,
+    starts: NDArray[np.int64],
+    doc: NDArray[np.int32],
+    score: NDArray[np.float64],
+    notes: tuple[Note, ...] = (),
+) -> Run:
+    """Make a Run of rows in any order within their query: sort by score downwards, ties by doc id downwards.
+
+    Costs one look at scores that already fall; ids are compared only where scores are equal.
+    """
+    state = ranked_as_given(starts, score)
+    settled = np.zeros(len(score), np.int32)
+    if (state == 2).any():
+        order = rank_order(starts, score, settled)
+        doc, score = doc[order], score[order]
+    if (state > 0).any():
+        query = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+        same = (score[1:] == score[:-1]) & (query[1:] == query[:-1])
+        tied = np.zeros(len(score), np.bool_)
+        tied[1:] |= same
+        tied[:-1] |= same
+        if tied.any():
+            codes, place = np.unique(doc[tied], return_inverse=True)
+            rank = np.empty(len(codes), np.int32)
+            rank[byte_order(docs.take(codes))] = np.arange(len(codes), dtype=np.int32)
+            settled[tied] = -rank[place]
+            order = rank_order(starts, score, settled)
+            doc, score = doc[order], score[order]
+    return Run(name, queries, docs, starts, doc, score, notes)
