@@ -16,8 +16,8 @@ UNJUDGED = np.int32(-(2**31))
 class Aligned:
     """Scores of K rankers for the same queries and documents, with judgments if there are any.
 
-    Rows of a query are contiguous, rows[starts[q]:starts[q + 1]], ordered by doc id downwards, so that a stable
-    sort by score breaks ties as trec_eval does and no kernel ever sees an id.
+    Rows of a query are contiguous, rows[starts[q]:starts[q + 1]], ordered by doc id downwards, so that
+    a stable sort by score breaks ties as trec_eval does and no kernel ever sees an id.
     """
 
     rankers: tuple[str, ...]

@@ -104,9 +104,9 @@ def barrier(
 ) -> Ascent:
     """Maximise f on the simplex by a log barrier (gEnM.IP as read in departure 10).
 
-    Newton on the perturbed optimality conditions of f + mu * sum(log alpha) with sum alpha = 1, mu driven to 0;
-    no clipping on the way. At the end a weight that the barrier alone holds above 0 (its multiplier mu / alpha
-    exceeds it) becomes exactly 0.
+    Newton on the perturbed optimality conditions of f + mu * sum(log alpha) with sum alpha = 1, mu driven to
+    0; no clipping on the way. At the end a weight that the barrier alone holds above 0 (its multiplier
+    mu / alpha exceeds it) becomes exactly 0.
     """
     alpha = 0.9 * start + 0.1 / len(start)  # strictly inside
     mu, n, converged = 0.1, 0, False
@@ -132,6 +132,29 @@ def barrier(
     return Ascent(alpha, value(alpha), n, converged)
 
 
+def quasi_newton(
+    gradient: Callable[[Array], tuple[float, Array]], start: Array, *, tol: float, max_iter: int
+) -> Ascent:
+    """Maximise f on the simplex by L-BFGS over u >= 0 with alpha = u / sum(u) (Problem P3's own form)."""
+    from scipy.optimize import minimize
+
+    def descend(u: Array) -> tuple[float, Array]:
+        total = max(float(u.sum()), 1e-300)
+        alpha = u / total
+        f, g = gradient(alpha)
+        return -f, -(g - g @ alpha) / total
+
+    found = minimize(
+        descend,
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(0.0, None)] * len(start),
+        options={"maxiter": max_iter, "ftol": tol},
+    )
+    return Ascent(as_distribution(found.x), -float(found.fun), int(found.nit), bool(found.success))
+
+
 def _free(alpha: Array, g: Array) -> NDArray[np.bool_]:
     """Return which weights may move: those above 0, and those at 0 that want to rise."""
     inside = alpha > 1e-12
@@ -143,7 +166,7 @@ def _modified_newton_step(g: Array, H: Array) -> Array:
     basis = _sum_zero_basis(len(g))
     curvature, directions = np.linalg.eigh(basis.T @ H @ basis)
     size = np.maximum(np.abs(curvature), 1e-8 * max(1.0, float(np.abs(curvature).max())))
-    step = basis @ (directions @ ((directions.T @ (basis.T @ g)) / size))
+    step: Array = basis @ (directions @ ((directions.T @ (basis.T @ g)) / size))
     length = float(np.linalg.norm(step))
     return step if length <= _LONGEST_STEP else step * (_LONGEST_STEP / length)
 

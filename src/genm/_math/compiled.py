@@ -51,8 +51,8 @@ def n_threads() -> int:
 def over_ranges(work: Callable[[int, int], None], costs: NDArray[np.int64]) -> None:
     """Call `work(low, high)` over consecutive ranges of items whose costs are about equal.
 
-    `work` must touch only what belongs to its range. Runs in the caller's thread when one thread is enough, or
-    when the caller is itself one of several at work (see `over_items`).
+    `work` must touch only what belongs to its range. Runs in the caller's thread when one thread is enough,
+    or when the caller is itself one of several at work (see `over_items`).
     """
     n, threads = len(costs), n_threads()
     if n == 0:
