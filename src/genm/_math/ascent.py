@@ -165,7 +165,7 @@ def _modified_newton_step(g: Array, H: Array) -> Array:
     """Return an ascent step within sum(step) = 0: Newton's, with every curvature counted as downward."""
     basis = _sum_zero_basis(len(g))
     curvature, directions = np.linalg.eigh(basis.T @ H @ basis)
-    size = np.maximum(np.abs(curvature), 1e-8 * max(1.0, float(np.abs(curvature).max())))
+    size = np.maximum(np.abs(curvature), 1e-8 * max(1.0, float(np.abs(curvature).max(initial=0.0))))
     step: Array = basis @ (directions @ ((directions.T @ (basis.T @ g)) / size))
     length = float(np.linalg.norm(step))
     return step if length <= _LONGEST_STEP else step * (_LONGEST_STEP / length)
