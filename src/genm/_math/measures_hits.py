@@ -1,0 +1,269 @@
+"""Where in a ranking the judged documents stand, and where ties could have put them.
+
+Hits are laid out as `measures` reads them: those of query q lie at judged_starts[q] onwards, n_hits[q] of them, in
+ranking order. `first` and `last` are the lowest and highest rank that documents with the hit's score take up.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genm._math.compiled import kernel, over_ranges
+
+Ints = NDArray[np.int64]
+Codes = NDArray[np.int32]
+Floats = NDArray[np.float64]
+
+
+class Hits(NamedTuple):
+    """Judged documents that were retrieved."""
+
+    n_hits: Ints
+    rank: Ints
+    grade: Codes
+    first: Ints
+    last: Ints
+
+
+def _ints(array: NDArray[np.integer]) -> Ints:
+    return np.require(array, np.int64, ("C", "W"))
+
+
+def _codes(array: NDArray[np.integer]) -> Codes:
+    return np.require(array, np.int32, ("C", "W"))
+
+
+def _no_hits(n_queries: int, n_judged: int) -> Hits:
+    ranks = (np.zeros(n_judged, np.int64) for _ in range(3))
+    return Hits(np.zeros(n_queries, np.int64), next(ranks), np.zeros(n_judged, np.int32), *ranks)
+
+
+def descending(judged_starts: Ints, grade: Codes) -> Codes:
+    """Return the grades of each query from the highest down."""
+    query = np.repeat(np.arange(len(judged_starts) - 1), np.diff(judged_starts))
+    key = (query << 32) + (2**31 - 1 - grade.astype(np.int64))
+    key.sort()
+    return (2**31 - 1 - (key & (2**32 - 1))).astype(np.int32)
+
+
+def hits_of_run(
+    low: Ints, high: Ints, doc: Codes, score: Floats, judged_starts: Ints, judged_doc: Codes, grade: Codes
+) -> Hits:
+    """Find the judged documents in ranked rows: query q's are low[q]:high[q] of `doc` and `score`.
+
+    `judged_doc` is -1 for a document that stands nowhere in `doc`.
+    """
+    low, high, judged_starts = _ints(low), _ints(high), _ints(judged_starts)
+    doc, judged_doc, grade = _codes(doc), _codes(judged_doc), _codes(grade)
+    score = np.require(score, np.float64, ("C", "W"))
+    hits = _no_hits(len(low), len(judged_doc))
+    widest = int(np.diff(judged_starts).max(initial=0))
+
+    def work(begin: int, end: int) -> None:
+        _join(begin, end, widest, low, high, doc, score, judged_starts, judged_doc, grade, *hits)
+
+    over_ranges(work, high - low)
+    return hits
+
+
+@kernel
+def _join(
+    begin: int,
+    end: int,
+    widest: int,
+    low: Ints,
+    high: Ints,
+    doc: Codes,
+    score: Floats,
+    judged_starts: Ints,
+    judged_doc: Codes,
+    grade: Codes,
+    n_hits: Ints,
+    hit_rank: Ints,
+    hit_grade: Codes,
+    hit_first: Ints,
+    hit_last: Ints,
+) -> None:
+    """Look every row up in a small hash table of the query's judged documents."""
+    bits = 4
+    while (1 << bits) < 8 * widest:
+        bits += 1
+    slots = np.empty(1 << bits, np.int64)
+    for q in range(begin, end):
+        a, b, j = low[q], high[q], judged_starts[q]
+        bits = 4
+        while (1 << bits) < 8 * (judged_starts[q + 1] - j):
+            bits += 1
+        shift, mask = 32 - bits, (1 << bits) - 1
+        slots[: mask + 1] = -1
+        left = 0
+        for i in range(j, judged_starts[q + 1]):
+            if judged_doc[i] >= 0:
+                at = ((judged_doc[i] * 2654435769) & 0xFFFFFFFF) >> shift
+                while slots[at] >= 0:
+                    at = (at + 1) & mask
+                slots[at] = i
+                left += 1
+        n = 0
+        tied_from, tied_to = a, a
+        for row in range(a, b):
+            if left == 0:
+                break
+            at = ((doc[row] * 2654435769) & 0xFFFFFFFF) >> shift
+            while slots[at] >= 0 and judged_doc[slots[at]] != doc[row]:
+                at = (at + 1) & mask
+            if slots[at] < 0:
+                continue
+            if row >= tied_to:
+                tied_from, tied_to = row, row + 1
+                while tied_from > a and score[tied_from - 1] == score[row]:
+                    tied_from -= 1
+                while tied_to < b and score[tied_to] == score[row]:
+                    tied_to += 1
+            hit_rank[j + n], hit_grade[j + n] = row - a + 1, grade[slots[at]]
+            hit_first[j + n], hit_last[j + n] = tied_from - a + 1, tied_to - a
+            n += 1
+            left -= 1
+        n_hits[q] = n
+
+
+def hits_of_scores(
+    starts: Ints, score: Floats, judged_starts: Ints, rows_starts: Ints, rows: Ints, grade: Codes
+) -> Hits:
+    """Rank each query's rows by score downwards, ties in row order, as far as the judged rows ask for it.
+
+    `rows` are the judged rows of all queries, rows_starts[q]:rows_starts[q + 1] those of query q, ascending, with
+    their grades. Nothing is sorted but the judged rows: every other row only counts for those it precedes.
+    """
+    starts, judged_starts, rows_starts, rows = map(_ints, (starts, judged_starts, rows_starts, rows))
+    score, grade = np.require(score, np.float64, ("C", "W")), _codes(grade)
+    hits = _no_hits(len(starts) - 1, int(judged_starts[-1]))
+    widest = int(np.diff(rows_starts).max(initial=0))
+
+    def work(begin: int, end: int) -> None:
+        _place(begin, end, widest, starts, score, judged_starts, rows_starts, rows, grade, *hits)
+
+    over_ranges(work, np.diff(starts))
+    return hits
+
+
+@kernel
+def _place(
+    begin: int,
+    end: int,
+    widest: int,
+    starts: Ints,
+    score: Floats,
+    judged_starts: Ints,
+    rows_starts: Ints,
+    rows: Ints,
+    grade: Codes,
+    n_hits: Ints,
+    hit_rank: Ints,
+    hit_grade: Codes,
+    hit_first: Ints,
+    hit_last: Ints,
+) -> None:
+    order = np.empty(widest, np.int64)
+    top = np.empty(widest, np.float64)
+    precede = np.empty(widest + 1, np.int64)
+    above = np.empty(widest + 1, np.int64)
+    reach = np.empty(widest + 1, np.int64)
+    for q in range(begin, end):
+        j0, n = rows_starts[q], rows_starts[q + 1] - rows_starts[q]
+        n_hits[q] = n
+        if n == 0:
+            continue
+        for i in range(n):
+            order[i] = j0 + i
+        gap = 1
+        while gap < n:
+            gap = 3 * gap + 1
+        while gap > 1:  # Shell sort: the order is total, so that it need not be stable
+            gap //= 3
+            for i in range(gap, n):
+                moved, k = order[i], i
+                s = score[rows[moved]]
+                while k >= gap and (
+                    score[rows[order[k - gap]]] < s or (score[rows[order[k - gap]]] == s and order[k - gap] > moved)
+                ):
+                    order[k] = order[k - gap]
+                    k -= gap
+                order[k] = moved
+        for i in range(n):
+            top[i] = score[rows[order[i]]]
+        precede[: n + 1] = 0
+        above[: n + 1] = 0
+        reach[: n + 1] = 0
+        lowest = top[n - 1]
+        for row in range(starts[q], starts[q + 1]):
+            s = score[row]
+            if s < lowest:
+                continue
+            a, size = 0, n  # a becomes the number of judged rows with a higher score
+            while size > 0:
+                half = size // 2
+                if top[a + half] > s:
+                    a += half + 1
+                    size -= half + 1
+                else:
+                    size = half
+            reach[a] += 1
+            if top[a] < s:
+                above[a] += 1
+                precede[a] += 1
+                continue
+            b, size = a, n - a  # b: with a score as high
+            while size > 0:
+                half = size // 2
+                if top[b + half] >= s:
+                    b += half + 1
+                    size -= half + 1
+                else:
+                    size = half
+            above[b] += 1
+            k, size = a, b - a  # k: that stand before this row
+            while size > 0:
+                half = size // 2
+                if rows[order[k + half]] < row:
+                    k += half + 1
+                    size -= half + 1
+                else:
+                    size = half
+            precede[k] += 1
+        for i in range(n):
+            precede[i + 1] += precede[i]
+            above[i + 1] += above[i]
+            reach[i + 1] += reach[i]
+            h = judged_starts[q] + i
+            hit_rank[h], hit_grade[h] = precede[i], grade[order[i]]
+            hit_first[h], hit_last[h] = above[i] + 1, reach[i]
+
+
+def tie_extremes(judged_starts: Ints, hits: Hits) -> tuple[Hits, Hits] | None:
+    """Return the hits as the kindest and as the harshest order of tied documents would rank them.
+
+    Kindest: in each group of equal scores the judged documents come first, the highest grade in front;
+    harshest: last, the highest grade at the end. None if no hit is tied with another document.
+    """
+    at = np.arange(len(hits.rank)) - np.repeat(judged_starts[:-1], np.diff(judged_starts))
+    valid = at < np.repeat(hits.n_hits, np.diff(judged_starts))
+    tied = np.flatnonzero(valid & (hits.last > hits.first))
+    if len(tied) == 0:
+        return None
+    query = np.searchsorted(judged_starts, tied, side="right")
+    first, last, grade = hits.first[tied], hits.last[tied], hits.grade[tied].astype(np.int64)
+    new_group = np.ones(len(tied), np.bool_)
+    new_group[1:] = (np.diff(query) != 0) | (np.diff(first) != 0)
+    group = np.cumsum(new_group) - 1
+    opens = np.flatnonzero(new_group)
+    place = np.arange(len(tied)) - opens[group]
+    size = np.bincount(group)[group]
+
+    def reordered(rank: Ints, key: Ints) -> Hits:
+        new_rank, new_grade = hits.rank.copy(), hits.grade.copy()
+        new_rank[tied], new_grade[tied] = rank, hits.grade[tied][np.lexsort((key, group))]
+        return hits._replace(rank=new_rank, grade=new_grade)
+
+    return reordered(first + place, -grade), reordered(last - size + 1 + place, grade)

@@ -1,0 +1,101 @@
+"""How good a blend of aligned rankers is, without building a run: what the learners ask again and again."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genm._math.measures_hits import Hits, hits_of_scores
+from genm._math.weighted import weighted_sum
+from genm.align import UNJUDGED, Aligned
+from genm.errors import InputError
+from genm.evaluate.evaluation import Evaluation
+from genm.evaluate.measures import parse_measures
+from genm.evaluate.scoring import Judged, plan_measures
+from genm.records import Note
+
+Floats = NDArray[np.float64]
+
+
+def evaluate_aligned(aligned: Aligned, blend: Floats, measures: object) -> Evaluation:
+    """Measure a blend of rankers: documents by blended score downwards, ties by doc id downwards.
+
+    `blend` holds one weight for each ranker or one score for each row (where the two counts agree, weights). Values
+    are those that `evaluate_run` gives for the run that the blend would make, and so are the notes. To measure
+    many blends of the same data keep an `AlignedEvaluator`.
+    """
+    return AlignedEvaluator(aligned, measures).evaluate(blend)
+
+
+class AlignedEvaluator:
+    """Judgments of aligned data made ready once, to measure many blends."""
+
+    def __init__(self, aligned: Aligned, measures: object) -> None:
+        if not aligned.labelled:
+            raise InputError("aligned data: expected judgments, found none. Give qrels when aligning the runs.")
+        self.aligned = aligned
+        self.measures = parse_measures(measures)
+        rows = np.flatnonzero(aligned.relevance != UNJUDGED)
+        at = np.searchsorted(rows, aligned.starts)
+        sizes = np.diff(at) + np.diff(aligned.unretrieved_starts)
+        self.position = np.flatnonzero(sizes > 0)
+        """Of each evaluated query, its place in `aligned.queries`."""
+        if len(self.position) == 0:
+            raise InputError(
+                f"aligned data: expected at least one judged query, found none among {len(aligned.queries)}. "
+                "Check that runs and judgments spell their query ids alike."
+            )
+        starts = np.zeros(len(aligned.queries) + 1, np.int64)
+        np.cumsum(sizes, out=starts[1:])
+        grades = np.empty(starts[-1], np.int32)
+        in_rows = np.repeat(starts[:-1] - at[:-1], np.diff(at)) + np.arange(len(rows))
+        grades[in_rows] = aligned.relevance[rows]
+        unretrieved = np.ones(len(grades), np.bool_)
+        unretrieved[in_rows] = False
+        grades[unretrieved] = aligned.unretrieved
+
+        kept = np.append(self.position, len(sizes))  # queries without judgments take up no room
+        self._judged = Judged.of(aligned.queries.take(self.position), starts[kept], grades)
+        self._judged.check_gains(self.measures)
+        self._plan = plan_measures(self.measures)
+        self._starts, self._rows_starts = aligned.starts, at
+        self._all_starts, self._rows = starts, rows
+        self._grades = aligned.relevance[rows]
+        self._depth = np.diff(aligned.starts)[self.position]
+
+    def evaluate(self, blend: Floats) -> Evaluation:
+        """Measure a blend: one weight for each ranker, or one score for each row."""
+        hits = self._hits(blend)
+        values = self._judged.values(self._plan, hits, self._depth)
+        notes = self._note_unjudged() + self._judged.note_no_relevant(self.measures)
+        notes += self._judged.note_ties(self.measures, hits, self._depth, "blend")
+        return Evaluation("", self._judged.queries, self.measures, values, tuple(notes))
+
+    def values(self, blend: Floats) -> Floats:
+        """Return the (queries, measures) values alone: the quickest way to compare blends."""
+        return self._judged.values(self._plan, self._hits(blend), self._depth)
+
+    def _hits(self, blend: Floats) -> Hits:
+        score = self._scores(np.asarray(blend, np.float64))
+        hits = hits_of_scores(self._starts, score, self._all_starts, self._rows_starts, self._rows, self._grades)
+        return hits._replace(n_hits=hits.n_hits[self.position])
+
+    def _scores(self, blend: Floats) -> Floats:
+        n_rows, n_rankers = self.aligned.scores.shape
+        if blend.shape == (n_rankers,):
+            score = weighted_sum(self.aligned.scores, blend)
+        elif blend.shape == (n_rows,):
+            score = blend
+        else:
+            raise InputError(
+                f"blend: expected {n_rankers} weights or {n_rows} scores, found an array of shape {blend.shape}."
+            )
+        if not np.isfinite(score).all():
+            raise InputError("blend: expected finite scores, found NaN or infinity. Check weights and scores.")
+        return score
+
+    def _note_unjudged(self) -> list[Note]:
+        n = len(self.aligned.queries) - len(self.position)
+        if n == 0:
+            return []
+        first = self.aligned.queries[int(np.setdiff1d(np.arange(len(self.aligned.queries)), self.position)[0])]
+        text = f"{n} of {len(self.aligned.queries)} queries have no judgments and were set aside (first: {first})."
+        return [Note("unjudged-query", n, text)]

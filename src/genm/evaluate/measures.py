@@ -1,0 +1,198 @@
+"""Measures as values: `P(rel=2)@5` has equality, a hash and a repr that reads back to itself.
+
+Names, defaults and spelling are those of ir_measures; trec_eval's spellings (`map`, `ndcg_cut_10`, `P_5`) are
+understood too.
+"""
+
+import difflib
+import operator
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Literal, SupportsIndex, get_args
+
+from genm.errors import InputError
+
+MeasureName = Literal["AP", "P", "R", "nDCG", "RR", "Rprec", "Bpref", "Judged", "Success", "IPrec"]
+Gain = Literal["log2", "exp-log2"]
+
+NAMES: tuple[MeasureName, ...] = get_args(MeasureName)
+
+_TAKES: Mapping[MeasureName, tuple[str, ...]] = {
+    "AP": ("cutoff", "rel", "judged_only"),
+    "P": ("cutoff", "rel", "judged_only"),
+    "R": ("cutoff", "rel", "judged_only"),
+    "nDCG": ("cutoff", "dcg", "judged_only"),
+    "RR": ("cutoff", "rel", "judged_only"),
+    "Rprec": ("rel", "judged_only"),
+    "Bpref": ("rel",),
+    "Judged": ("cutoff",),
+    "Success": ("cutoff", "rel", "judged_only"),
+    "IPrec": ("recall", "rel", "judged_only"),
+}
+_NEEDS: Mapping[MeasureName, str] = {"P": "cutoff", "R": "cutoff", "Success": "cutoff", "IPrec": "recall"}
+
+# Lower case on the left: case never tells two measures apart.
+_SPELLINGS: Mapping[str, MeasureName] = {
+    **{name.lower(): name for name in NAMES},
+    "map": "AP",
+    "map_cut": "AP",
+    "precision": "P",
+    "recall": "R",
+    "ndcg_cut": "nDCG",
+    "mrr": "RR",
+    "recip_rank": "RR",
+    "r-precision": "Rprec",
+    "iprec_at_recall": "IPrec",
+}
+_SPOKEN = ("MAP", "Precision", "Recall", "MRR")
+"""Further names worth suggesting to somebody who misspelt one."""
+
+_FORM = re.compile(r"\s*(?P<name>[A-Za-z][\w-]*)\s*(?:\((?P<params>[^()]*)\))?\s*(?:@\s*(?P<at>[\w.+-]+))?\s*")
+_TREC_FORM = re.compile(r"(?P<name>[A-Za-z][A-Za-z_]*?)[._](?P<at>\d+(?:\.\d+)?)")
+_BETWEEN = re.compile(r"[\s,]+(?![^(]*\))")
+"""White space and commas that are not between brackets."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Measure:
+    """One measure with its settings; immutable, so it can be the key of a dict.
+
+    `cutoff` looks at the first so many documents only; `rel` is the lowest grade that counts as relevant;
+    `recall` is the level of IPrec; `judged_only` passes over unjudged documents before ranks are counted; `dcg`
+    is nDCG's gain: the grade itself ("log2") or 2 to the grade, less 1 ("exp-log2").
+    """
+
+    name: MeasureName
+    cutoff: int | None = None
+    rel: int = 1
+    recall: float | None = None
+    dcg: Gain = "log2"
+    judged_only: bool = False
+
+    def __post_init__(self) -> None:
+        if self.name not in _TAKES:
+            raise InputError(_unknown(str(self.name)))
+        for field in fields(self)[1:]:
+            value = getattr(self, field.name)
+            if value != field.default and field.name not in _TAKES[self.name]:
+                raise InputError(
+                    f"measure {self.name}: found {field.name}={value!r}, expected only "
+                    f"{', '.join(_TAKES[self.name])}. Leave {field.name} out."
+                )
+        needed = _NEEDS.get(self.name)
+        if needed is not None and getattr(self, needed) is None:
+            example = f"{self.name}@0.5" if needed == "recall" else f"{self.name}@10"
+            raise InputError(f"measure {self.name}: expected a {needed}, found none. Write it as {example}.")
+        self._check_values()
+
+    def _check_values(self) -> None:
+        """Refuse values of the wrong kind or out of range."""
+        if self.cutoff is not None:
+            object.__setattr__(self, "cutoff", _checked_count(self.name, "cutoff", self.cutoff))
+        object.__setattr__(self, "rel", _checked_count(self.name, "rel", self.rel))
+        if self.recall is not None:
+            ok = isinstance(self.recall, int | float) and not isinstance(self.recall, bool)
+            if not ok or not 0.0 <= self.recall <= 1.0:
+                raise InputError(f"measure IPrec: expected a recall from 0 to 1, found {self.recall!r}.")
+            object.__setattr__(self, "recall", float(self.recall))
+        if self.dcg not in get_args(Gain):
+            raise InputError(f"measure nDCG: expected dcg='log2' or dcg='exp-log2', found {self.dcg!r}.")
+        if not isinstance(self.judged_only, bool):
+            raise InputError(
+                f"measure {self.name}: expected judged_only=True or False, found {self.judged_only!r}."
+            )
+
+    def __repr__(self) -> str:
+        params = [
+            f"{field.name}={getattr(self, field.name)!r}"
+            for field in fields(self)
+            if field.name in ("rel", "dcg", "judged_only") and getattr(self, field.name) != field.default
+        ]
+        at = self.recall if self.name == "IPrec" else self.cutoff
+        return self.name + (f"({','.join(params)})" if params else "") + ("" if at is None else f"@{at}")
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+
+def parse_measure(text: object) -> Measure:
+    """Return the measure that `text` names, such as "nDCG@10", "P(rel=2)@5", "MAP" or trec_eval's "P_5".
+
+    A `Measure` is returned as it is; a measure of ir_measures is read from its text.
+    """
+    if isinstance(text, Measure):
+        return text
+    written = str(text)
+    form = _FORM.fullmatch(written)
+    if form is None:
+        form = _TREC_FORM.fullmatch(written.strip())
+    elif form["name"].lower() not in _SPELLINGS and form["params"] is None and form["at"] is None:
+        form = _TREC_FORM.fullmatch(form["name"]) or form
+    if form is None:
+        raise InputError(f"measure {written!r}: expected a form such as AP, nDCG@10 or P(rel=2)@5.")
+    parts = form.groupdict()
+    name = _SPELLINGS.get(parts["name"].lower())
+    if name is None:
+        raise InputError(_unknown(parts["name"]))
+    values = _parse_params(written, name, parts.get("params") or "")
+    if parts["at"] is not None:
+        at = "recall" if name == "IPrec" else "cutoff"
+        if at in values:
+            raise InputError(f"measure {written!r}: expected one {at}, found two. Drop the one in brackets.")
+        values[at] = _parse_value(written, parts["at"])
+    return Measure(name, **values)  # type: ignore[arg-type]  # checked by Measure itself
+
+
+def parse_measures(text: object) -> tuple[Measure, ...]:
+    """Return the measures of a list such as "AP,nDCG@10", of one measure, or of an iterable of both.
+
+    Commas and white space separate; a measure named twice is kept once.
+    """
+    pieces: list[object] = []
+    for piece in text if isinstance(text, Iterable) and not isinstance(text, str) else [text]:
+        pieces += filter(None, _BETWEEN.split(piece)) if isinstance(piece, str) else [piece]
+    if not pieces:
+        raise InputError("measures: expected at least one, found none. Give names such as AP,nDCG@10.")
+    return tuple(dict.fromkeys(parse_measure(piece) for piece in pieces))
+
+
+def _parse_params(written: str, name: MeasureName, params: str) -> dict[str, int | float | str | bool]:
+    """Read the `key=value` pairs between the brackets."""
+    values: dict[str, int | float | str | bool] = {}
+    for pair in filter(None, (p.strip() for p in params.split(","))):
+        key, equals, value = (p.strip() for p in pair.partition("="))
+        if not equals or key not in _TAKES[name]:
+            raise InputError(
+                f"measure {written!r}: found {pair!r} in brackets, expected key=value with a key among "
+                f"{', '.join(_TAKES[name])}."
+            )
+        values[key] = _parse_value(written, value)
+    return values
+
+
+def _parse_value(written: str, value: str) -> int | float | str | bool:
+    """Read a number, a truth value or a quoted word."""
+    if value in ("True", "False"):
+        return value == "True"
+    if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"":
+        return value[1:-1]
+    try:
+        return int(value) if re.fullmatch(r"[+-]?\d+", value) else float(value)
+    except ValueError:
+        raise InputError(f"measure {written!r}: expected a number, found {value!r}.") from None
+
+
+def _checked_count(measure: str, key: str, value: SupportsIndex) -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__") or not 0 < operator.index(value) < 2**31:
+        raise InputError(f"measure {measure}: expected {key} to be a whole number above 0, found {value!r}.")
+    return operator.index(value)
+
+
+def _unknown(name: str) -> str:
+    """Say which names are nearest to one that does not exist."""
+    known = [*NAMES, *_SPOKEN]
+    folded = {k.lower(): k for k in known}
+    near = [folded[k] for k in difflib.get_close_matches(name.lower(), folded, n=3, cutoff=0.5)]
+    advice = f"Did you mean {' or '.join(near)}?" if near else f"Known are {', '.join(known)}."
+    return f"measure {name!r} is not known. {advice}"
