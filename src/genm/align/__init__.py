@@ -1,0 +1,18 @@
+"""From K runs to one matrix per query: the union of their documents, a column per ranker."""
+
+from genm.align.aligned import UNJUDGED, Aligned, drop_rankers, renormalize, select_rankers
+from genm.align.coverage import Coverage
+from genm.align.normalizers import ENGINES, normalizer_of
+from genm.align.runs import align_runs
+
+__all__ = [
+    "ENGINES",
+    "UNJUDGED",
+    "Aligned",
+    "Coverage",
+    "align_runs",
+    "drop_rankers",
+    "normalizer_of",
+    "renormalize",
+    "select_rankers",
+]

@@ -1,0 +1,164 @@
+"""The record that aligning makes and everything after it reads, and how parts of it are taken."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genm._math.scaling import scale_lists
+from genm.align.coverage import Coverage, coverage_of
+from genm.align.normalizers import Normalize, normalizers_of, rules_of
+from genm.errors import InputError
+from genm.ids import Ids
+from genm.records import Normalizer, Note
+
+UNJUDGED = np.int32(-(2**31))
+"""Stands in `Aligned.relevance` for a document nobody judged."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Aligned:
+    """Scores of K rankers for the same queries and documents, with judgments if there are any.
+
+    Rows of a query are contiguous, rows[starts[q]:starts[q + 1]], ordered by doc id downwards, so that
+    a stable sort by score breaks ties as trec_eval does and no kernel ever sees an id.
+    """
+
+    rankers: tuple[str, ...]
+    queries: Ids
+    docs: Ids
+    starts: NDArray[np.int64]
+    doc: NDArray[np.int32]
+    raw: NDArray[np.float64]
+    """(rows, K) scores as the rankers gave them; 0 where `retrieved` is False."""
+    retrieved: NDArray[np.bool_]
+    """(rows, K) whether the ranker returned the document (within its depth)."""
+    scores: NDArray[np.float64]
+    """(rows, K) normalised scores with the gaps filled: what weights multiply."""
+    normalizers: tuple[Normalizer, ...]
+    depths: tuple[int | None, ...]
+    labelled: bool
+    """Whether judgments were given."""
+    relevance: NDArray[np.int32]
+    """Grade of each row, UNJUDGED where there is none."""
+    unretrieved_starts: NDArray[np.int64]
+    unretrieved: NDArray[np.int32]
+    """Grades of judged documents that no run holds, per query; they count in AP's denominator."""
+    query_weights: NDArray[np.float64]
+    notes: tuple[Note, ...] = ()
+
+    def n_relevant(self, level: int = 1) -> NDArray[np.int64]:
+        """Return each query's number of documents graded `level` or higher, retrieved or not."""
+        return per_query(self.relevance >= level, self.starts) + per_query(
+            self.unretrieved >= level, self.unretrieved_starts
+        )
+
+    def select(self, positions: NDArray[np.integer]) -> "Aligned":
+        """Return the queries at these positions, in this order, as an Aligned of their own (a copy)."""
+        chosen = np.asarray(positions, np.int64)
+        if len(chosen) and not (chosen.min() >= 0 and chosen.max() < len(self.queries)):
+            raise IndexError(f"positions must lie in 0..{len(self.queries) - 1}")
+        starts, rows = _blocks(self.starts, chosen)
+        unretrieved_starts, left = _blocks(self.unretrieved_starts, chosen)
+        return replace(
+            self,
+            queries=self.queries.take(chosen),
+            starts=starts,
+            doc=self.doc[rows],
+            raw=self.raw[rows],
+            retrieved=self.retrieved[rows],
+            scores=self.scores[rows],
+            relevance=self.relevance[rows],
+            unretrieved_starts=unretrieved_starts,
+            unretrieved=self.unretrieved[left],
+            query_weights=self.query_weights[chosen],
+        )
+
+    def coverage(self) -> Coverage:
+        """Say what the rankers and the judgments cover, and on which scales the scores are."""
+        return coverage_of(
+            rankers=self.rankers,
+            starts=self.starts,
+            raw=self.raw,
+            retrieved=self.retrieved,
+            judged=self.relevance != UNJUDGED if self.labelled else None,
+            n_relevant=self.n_relevant(),
+        )
+
+
+def renormalize(aligned: Aligned, normalize: Normalize) -> Aligned:
+    """Return the same alignment with other normalisers; the raw scores are shared, nothing is aligned anew."""
+    normalizers = normalizers_of(normalize, aligned.rankers)
+    scores = scale_lists(aligned.raw, aligned.retrieved, aligned.starts, rules_of(normalizers))
+    return replace(aligned, scores=scores, normalizers=normalizers)
+
+
+def select_rankers(aligned: Aligned, names: Sequence[str]) -> Aligned:
+    """Return the alignment of these rankers only, in this order, as if the others had never been given.
+
+    Documents that only the others returned leave the rows; the judged ones among them join `unretrieved`.
+    """
+    wrong = [name for name in names if name not in aligned.rankers]
+    if wrong or not names or len(set(names)) < len(names):
+        raise InputError(
+            f"rankers: expected different ones out of {', '.join(aligned.rankers)}; found {list(names)!r}."
+        )
+    columns = [aligned.rankers.index(name) for name in names]
+    kept = np.asarray(aligned.retrieved[:, columns].any(axis=1), np.bool_)
+    query = np.repeat(np.arange(len(aligned.queries)), np.diff(aligned.starts))
+    lost = ~kept & (aligned.relevance != UNJUDGED)
+    old = np.repeat(np.arange(len(aligned.queries)), np.diff(aligned.unretrieved_starts))
+    unretrieved_starts, unretrieved = grouped_grades(
+        np.concatenate((old, query[lost])),
+        np.concatenate((aligned.unretrieved, aligned.relevance[lost])),
+        len(aligned.queries),
+    )
+    return replace(
+        aligned,
+        rankers=tuple(names),
+        starts=offsets(per_query(kept, aligned.starts)),
+        doc=aligned.doc[kept],
+        raw=np.ascontiguousarray(aligned.raw[kept][:, columns]),
+        retrieved=np.ascontiguousarray(aligned.retrieved[kept][:, columns]),
+        scores=np.ascontiguousarray(aligned.scores[kept][:, columns]),
+        normalizers=tuple(aligned.normalizers[k] for k in columns),
+        depths=tuple(aligned.depths[k] for k in columns),
+        relevance=aligned.relevance[kept],
+        unretrieved_starts=unretrieved_starts,
+        unretrieved=unretrieved,
+    )
+
+
+def drop_rankers(aligned: Aligned, names: Sequence[str]) -> Aligned:
+    """Return the alignment without these rankers: see `select_rankers`."""
+    wrong = [name for name in names if name not in aligned.rankers]
+    if wrong:
+        raise InputError(f"rankers: expected names out of {', '.join(aligned.rankers)}; found {', '.join(wrong)}.")
+    return select_rankers(aligned, [name for name in aligned.rankers if name not in names])
+
+
+def offsets(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return where blocks of these lengths start, and where the last one ends."""
+    starts = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=starts[1:])
+    return starts
+
+
+def per_query(marks: NDArray[np.bool_], starts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return how many of each query's rows are marked."""
+    return np.diff(offsets(marks.astype(np.int64))[starts])
+
+
+def grouped_grades(
+    query: NDArray[np.int64], grades: NDArray[np.int32], n_queries: int
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Return starts and grades by query, highest grade first, so that their order never tells how they came."""
+    order = np.lexsort((-grades.astype(np.int64), query))
+    return offsets(np.bincount(query, minlength=n_queries)), grades[order]
+
+
+def _blocks(starts: NDArray[np.int64], chosen: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    lengths = np.diff(starts)[chosen]
+    new = offsets(lengths)
+    return new, np.arange(new[-1]) + np.repeat(starts[:-1][chosen] - new[:-1], lengths)

@@ -1,0 +1,154 @@
+"""Normalisers by name, per ranker, checked; and as the numbers that the kernels read."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import TypeAlias, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genm._math.scaling import COLUMNS, KINDS, MODES
+from genm.errors import InputError
+from genm.records import Normalizer, NormalizerKind
+
+Normalize: TypeAlias = str | Normalizer | Mapping[str, str | Normalizer] | Sequence[str | Normalizer]
+"""One normaliser for all rankers, or one for each by name or in order; each by its name or as a record."""
+
+ENGINES: Mapping[str, Normalizer] = {
+    "elasticsearch-minmax": Normalizer("minmax", constant="raw", constant_within=1e-6),
+    "elasticsearch-l2": Normalizer("l2", constant="raw", constant_within=1e-6),
+    "elasticsearch-rrf": Normalizer("reciprocal", k=60.0),
+    "opensearch-minmax": Normalizer("minmax", floor=0.001, floor_at=0.0),
+    "opensearch-zscore": Normalizer("zscore", ddof=1.0, at_mean="max", constant="raw", floor=0.001, floor_at=0.0),
+    "opensearch-l2": Normalizer("l2", constant=0.0),
+    "opensearch-rrf": Normalizer("reciprocal", k=60.0),
+    "weaviate-relative": Normalizer("minmax"),
+    "qdrant-dbsf": Normalizer("zscore", ddof=1.0, scale=1.0 / 6.0, shift=0.5, constant=0.5),
+    "milvus-cosine": Normalizer("none", scale=0.5, shift=0.5),
+    "milvus-ip": Normalizer("atan", scale=1.0 / math.pi, shift=0.5),
+    "milvus-bm25": Normalizer("atan", scale=2.0 / math.pi),
+    "milvus-l2": Normalizer("atan", scale=-2.0 / math.pi, shift=1.0),
+    "mongodb-minmax": Normalizer("minmax", constant=0.0),
+    "mongodb-sigmoid": Normalizer("sigmoid"),
+    "vespa-linear": Normalizer("minmax", constant=0.5),
+    "vespa-rrf": Normalizer("reciprocal", k=60.0),
+}
+"""What search engines compute, as docs/normalizers.md describes it; `normalize=` takes these names too."""
+
+T = TypeVar("T")
+
+_BOUNDED = ("minmax", "affine")
+
+
+def normalizer_of(value: str | Normalizer) -> Normalizer:
+    """Return the normaliser of that name (a kind, or one of ENGINES), or the given one, checked."""
+    if isinstance(value, Normalizer):
+        found = value
+    elif value in ENGINES:
+        found = ENGINES[value]
+    elif value in KINDS:
+        found = Normalizer(cast("NormalizerKind", value))
+    else:
+        raise InputError(
+            f"normalize: expected one of {', '.join((*KINDS, *ENGINES))}, or a Normalizer; found {value!r}."
+        )
+    _check(found)
+    return found
+
+
+def normalizers_of(normalize: Normalize, rankers: tuple[str, ...]) -> tuple[Normalizer, ...]:
+    """Return each ranker's normaliser, checked."""
+    chosen: tuple[str | Normalizer, ...] = per_ranker("normalize", normalize, rankers)
+    return tuple(normalizer_of(one) for one in chosen)
+
+
+def per_ranker(what: str, value: T | Mapping[str, T] | Sequence[T], rankers: tuple[str, ...]) -> tuple[T, ...]:
+    """Return one value for each ranker from one for all, a mapping by name, or a sequence in order."""
+    if isinstance(value, Mapping):
+        unknown = [name for name in value if name not in rankers]
+        absent = [name for name in rankers if name not in value]
+        if unknown or absent:
+            wrong = f"unknown {', '.join(unknown)}" if unknown else f"nothing for {', '.join(absent)}"
+            raise InputError(
+                f"{what}: expected a value for each of the rankers {', '.join(rankers)}; found {wrong}."
+            )
+        return tuple(value[name] for name in rankers)
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        if len(value) != len(rankers):
+            raise InputError(
+                f"{what}: expected {len(rankers)} values, one for each of the rankers {', '.join(rankers)}; "
+                f"found {len(value)}."
+            )
+        return tuple(value)
+    return (value,) * len(rankers)
+
+
+def rules_of(normalizers: Sequence[Normalizer]) -> NDArray[np.float64]:
+    """Return the rows of numbers that `genm._math.scaling` reads."""
+    return np.array([[_number(n, column) for column in COLUMNS] for n in normalizers], np.float64)
+
+
+def _number(normalizer: Normalizer, column: str) -> float:
+    value = getattr(normalizer, column)
+    if column == "kind":
+        return KINDS.index(value)
+    if column.endswith("_mode"):
+        bound = getattr(normalizer, column.removesuffix("_mode"))
+        return MODES.index("ignore" if bound is None else value)
+    if column in ("lower", "upper"):
+        return 0.0 if value is None else float(value)
+    if column == "floor_at" and value is None:
+        value = normalizer.floor
+    if column == "at_mean" and value == "max":
+        return math.inf
+    return math.nan if value is None or isinstance(value, str) else float(value)
+
+
+def _check(normalizer: Normalizer) -> None:
+    words = {"constant": "raw", "missing": "minimum", "at_mean": "max"}
+    for field in fields(Normalizer):
+        value = getattr(normalizer, field.name)
+        if field.name == "kind" or field.name.endswith("_mode"):
+            allowed = KINDS if field.name == "kind" else MODES
+            if value not in allowed:
+                _refuse(normalizer, field.name, f"one of {', '.join(allowed)}")
+        elif isinstance(value, str):
+            if value != words.get(field.name):
+                word = words.get(field.name)
+                _refuse(normalizer, field.name, f'a number or "{word}"' if word else "a number")
+        elif value is None:
+            if field.default is not None:
+                _refuse(normalizer, field.name, "a number")
+        elif not isinstance(value, int | float) or not math.isfinite(value):
+            _refuse(normalizer, field.name, "a finite number")
+    if normalizer.k <= -1.0:
+        _refuse(normalizer, "k", "a number above -1, so that 1 / (k + rank) is positive")
+    for name in ("constant_within", "ddof"):
+        if getattr(normalizer, name) < 0.0:
+            _refuse(normalizer, name, "a number from 0 on")
+    for name in ("ddof", "at_mean"):
+        if getattr(normalizer, name) and normalizer.kind != "zscore":
+            _refuse(normalizer, name, "nothing: only zscore reads it")
+    if normalizer.floor_at is not None and normalizer.floor is None:
+        _refuse(normalizer, "floor", "a number, because floor_at is given")
+    _check_bounds(normalizer)
+
+
+def _check_bounds(normalizer: Normalizer) -> None:
+    for name in ("lower", "upper"):
+        bound, mode = getattr(normalizer, name), getattr(normalizer, f"{name}_mode")
+        if bound is not None and normalizer.kind not in _BOUNDED:
+            _refuse(normalizer, name, f"nothing: only {' and '.join(_BOUNDED)} read it")
+        if bound is None and normalizer.kind == "affine":
+            _refuse(normalizer, name, "a number: affine needs both bounds")
+        if normalizer.kind == "affine" and mode not in ("apply", "clip"):
+            _refuse(normalizer, f"{name}_mode", "apply or clip")
+    if normalizer.lower is not None and normalizer.upper is not None and normalizer.lower >= normalizer.upper:
+        _refuse(normalizer, "upper", f"a number above lower, {normalizer.lower}")
+
+
+def _refuse(normalizer: Normalizer, name: str, expected: str) -> None:
+    raise InputError(
+        f"normaliser {normalizer.kind!r}: expected {name} to be {expected}; found {getattr(normalizer, name)!r}."
+    )

@@ -1,0 +1,309 @@
+"""Bring K runs, and judgments if there are any, onto the same queries and documents."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genm._math import joining
+from genm._math.compiled import over_ranges
+from genm._math.scaling import scale_lists
+from genm.align.aligned import UNJUDGED, Aligned, grouped_grades, offsets
+from genm.align.normalizers import Normalize, normalizers_of, per_ranker, rules_of
+from genm.errors import InputError
+from genm.ids import Ids, find, unite
+from genm.progress import Progress, silent
+from genm.records import Note, Qrels, Run
+
+T = TypeVar("T", bound=np.generic)
+
+_TASK = "aligning"
+_STEPS = 5
+
+
+def align_runs(
+    runs: Mapping[str, Run] | Sequence[Run],
+    qrels: Qrels | None = None,
+    *,
+    normalize: Normalize = "minmax",
+    depth: int | Mapping[str, int | None] | Sequence[int | None] | None = None,
+    query_weights: Mapping[str, float] | None = None,
+    progress: Progress = silent,
+) -> Aligned:
+    """Return the runs aligned: per query the union of their documents, a column of scores per ranker.
+
+    With judgments the queries are the judged ones, in the order of the judgments: queries of the runs that
+    nobody judged are set aside, judged queries that a run lacks are kept without its scores; notes say how
+    many. Without judgments the queries are those of the runs, in order of first appearance.
+
+    `normalize` (a kind, a name out of ENGINES, or a Normalizer) and `depth` (only the top of each list takes
+    part) hold for all rankers, or come per ranker by name or in order. Queries that `query_weights` does not
+    name weigh 1.
+    """
+    given = _named(runs)
+    rankers = tuple(given)
+    normalizers = normalizers_of(normalize, rankers)
+    depths = tuple(_depth(d) for d in per_ranker("depth", depth, rankers))
+    progress(_TASK, 0, _STEPS)
+    queries, places, notes = _queries(given, qrels)
+    weights = _weights(query_weights, queries, notes)
+    docs, codes = unite([r.docs for r in given.values()] + ([] if qrels is None else [qrels.docs]))
+    progress(_TASK, 1, _STEPS)
+    lists = [
+        _list(run, code, place, depth)
+        for run, code, place, depth in zip(given.values(), codes, places, depths, strict=False)
+    ]
+    if qrels is not None:
+        lists.append(_list(qrels, codes[-1], np.arange(len(queries)), None))
+    joined = _join(lists, len(given), len(queries), len(docs))
+    progress(_TASK, 3, _STEPS)
+    raw = np.zeros((len(joined.doc), len(given)))
+    retrieved = np.zeros(raw.shape, np.bool_)
+    for k, run in enumerate(given.values()):
+        _place(joined, lists[k], run.score, k, raw, retrieved)
+    relevance, unretrieved_starts, unretrieved = _grades(joined, qrels, len(queries))
+    progress(_TASK, 4, _STEPS)
+    scores = scale_lists(raw, retrieved, joined.starts, rules_of(normalizers))
+    progress(_TASK, _STEPS, _STEPS)
+    return Aligned(
+        rankers=rankers,
+        queries=queries,
+        docs=docs,
+        starts=joined.starts,
+        doc=joined.doc,
+        raw=raw,
+        retrieved=retrieved,
+        scores=scores,
+        normalizers=normalizers,
+        depths=depths,
+        labelled=qrels is not None,
+        relevance=relevance,
+        unretrieved_starts=unretrieved_starts,
+        unretrieved=unretrieved,
+        query_weights=weights,
+        notes=tuple(notes),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _List:
+    """One run's documents (or the judgments'): rows by its own queries, and where those stand in the union."""
+
+    starts: NDArray[np.int64]
+    doc: NDArray[np.int32]
+    code: NDArray[np.int32]
+    place: NDArray[np.int64]
+    depth: int | None
+
+    def lengths(self, n_queries: int) -> NDArray[np.int64]:
+        own = np.diff(self.starts)
+        if self.depth is not None:
+            own = np.minimum(own, self.depth)
+        lengths = np.zeros(n_queries, np.int64)
+        lengths[self.place[self.place >= 0]] = own[self.place >= 0]
+        return lengths
+
+
+def _list(of: Run | Qrels, code: NDArray[np.int32], place: NDArray[np.int64], depth: int | None) -> _List:
+    starts, doc = _plain(of.starts, np.int64), _plain(of.doc, np.int32)
+    return _List(starts, doc, _plain(code, np.int32), _plain(place, np.int64), depth)
+
+
+def _plain(array: NDArray[T], dtype: type[T]) -> NDArray[T]:
+    """Return the array as kernels know it; they are compiled once, for contiguous arrays that may be written."""
+    return np.require(array, dtype, ("C", "W"))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Joined:
+    starts: NDArray[np.int64]
+    doc: NDArray[np.int32]
+    at: NDArray[np.int64]
+    after: NDArray[np.int64]
+    entries: NDArray[np.int32]
+    """Row inside its query of every document of every list, list l of query q at at[l, q]:after[l, q]."""
+
+
+def _join(lists: Sequence[_List], n_rankers: int, n_queries: int, n_docs: int) -> _Joined:
+    lengths = np.stack([one.lengths(n_queries) for one in lists], axis=1)
+    ends = np.cumsum(lengths.ravel()).reshape(lengths.shape)
+    after = np.ascontiguousarray(ends.T)
+    at = after - lengths.T
+    bounds = offsets(lengths.sum(axis=1))
+    judged = np.ascontiguousarray(at[n_rankers]) if len(lists) > n_rankers else bounds[1:].copy()
+    entries = np.empty(bounds[-1], np.int32)
+    for number, one in enumerate(lists):
+        _enter(one, at[number], after[number], entries)
+    codes = np.empty_like(entries)
+    n_rows, n_left = np.zeros(n_queries, np.int64), np.zeros(n_queries, np.int64)
+    cost = np.diff(bounds)
+    over_ranges(
+        lambda low, high: joining.match_entries(bounds, judged, n_docs, low, high, entries, codes, n_rows, n_left),
+        cost,
+    )
+    starts = offsets(n_rows)
+    doc = np.empty(starts[-1], np.int32)
+    over_ranges(lambda low, high: joining.place_codes(bounds, codes, starts, low, high, doc), cost)
+    return _Joined(starts, doc, at, after, entries)
+
+
+def _enter(one: _List, at: NDArray[np.int64], after: NDArray[np.int64], entries: NDArray[np.int32]) -> None:
+    over_ranges(
+        lambda low, high: joining.enter_codes(
+            one.starts, one.doc, one.code, one.place, at, after, low, high, entries
+        ),
+        np.diff(one.starts),
+    )
+
+
+def _place(
+    joined: _Joined,
+    one: _List,
+    score: NDArray[np.float64],
+    column: int,
+    raw: NDArray[np.float64],
+    retrieved: NDArray[np.bool_],
+) -> None:
+    at, after, values = joined.at[column], joined.after[column], _plain(score, np.float64)
+    over_ranges(
+        lambda low, high: joining.place_scores(
+            one.starts,
+            values,
+            one.place,
+            at,
+            after,
+            joined.entries,
+            joined.starts,
+            column,
+            low,
+            high,
+            raw,
+            retrieved,
+        ),
+        np.diff(one.starts),
+    )
+
+
+def _grades(
+    joined: _Joined, qrels: Qrels | None, n_queries: int
+) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32]]:
+    relevance = np.full(len(joined.doc), UNJUDGED)
+    if qrels is None:
+        return relevance, np.zeros(n_queries + 1, np.int64), np.zeros(0, np.int32)
+    lengths = np.diff(qrels.starts)
+    query = np.repeat(np.arange(n_queries), lengths)
+    entry = np.arange(len(qrels.doc)) + np.repeat(joined.at[-1] - qrels.starts[:-1], lengths)
+    row = joined.entries[entry]
+    found = row != joining.NOWHERE
+    relevance[joined.starts[query[found]] + row[found]] = qrels.relevance[found]
+    starts, left = grouped_grades(query[~found], qrels.relevance[~found], n_queries)
+    return relevance, starts, left
+
+
+def _named(runs: Mapping[str, Run] | Sequence[Run]) -> dict[str, Run]:
+    pairs = list(runs.items()) if isinstance(runs, Mapping) else [(run.name, run) for run in runs]
+    if not pairs:
+        raise InputError("runs: expected at least one run; found none. Give a run per ranker.")
+    named = dict(pairs)
+    if len(named) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(
+            f"runs: expected a different name for each ranker; found {twice!r} twice. "
+            f"Pass a mapping of name to run to name them yourself."
+        )
+    if "" in named:
+        raise InputError("runs: expected every ranker to have a name; found an empty one. Name it.")
+    return named
+
+
+def _depth(depth: int | None) -> int | None:
+    if depth is not None and (isinstance(depth, bool) or not isinstance(depth, int) or depth < 1):
+        raise InputError(f"depth: expected a whole number from 1 on, or None; found {depth!r}.")
+    return depth
+
+
+def _queries(runs: Mapping[str, Run], qrels: Qrels | None) -> tuple[Ids, list[NDArray[np.int64]], list[Note]]:
+    notes: list[Note] = []
+    own = [run.queries for run in runs.values()]
+    queries = _in_order_of_appearance(own) if qrels is None else qrels.queries
+    places = [find(queries, run.queries).astype(np.int64) for run in runs.values()]
+    held_by = np.zeros(len(queries), np.int64)
+    for (name, run), place in zip(runs.items(), places, strict=True):
+        aside = np.flatnonzero(place < 0)
+        if len(aside) == len(run.queries) > 0 and len(queries) > 0:
+            raise InputError(
+                f"run {name!r} and the judgments: expected queries in common; found none (the run's first is "
+                f"{run.queries[0]!r}, the judgments' {queries[0]!r}). Are both of the same collection?"
+            )
+        if len(aside):
+            notes.append(
+                Note(
+                    "unjudged-queries",
+                    len(aside),
+                    f"run {name!r}: {len(aside)} of {len(run.queries)} queries have no judgments and are set "
+                    f"aside, the first is {run.queries[int(aside[0])]!r}.",
+                )
+            )
+        held = np.zeros(len(queries), np.bool_)
+        held[place[(place >= 0) & (np.diff(run.starts) > 0)]] = True
+        held_by += held
+        absent = np.flatnonzero(~held)
+        if len(absent):
+            notes.append(
+                Note(
+                    "queries-missing-from-run",
+                    len(absent),
+                    f"run {name!r} returned nothing for {len(absent)} of {len(queries)} queries, the first is "
+                    f"{queries[int(absent[0])]!r}.",
+                )
+            )
+    nobody = np.flatnonzero(held_by == 0)
+    if len(nobody):
+        notes.append(
+            Note(
+                "queries-without-documents",
+                len(nobody),
+                f"no run returned anything for {len(nobody)} of {len(queries)} queries, the first is "
+                f"{queries[int(nobody[0])]!r}; they count as 0.",
+            )
+        )
+    return queries, places, notes
+
+
+def _in_order_of_appearance(tables: Sequence[Ids]) -> Ids:
+    united, codes = unite(tables)
+    _, first = np.unique(np.concatenate(codes), return_index=True)
+    return united.take(np.argsort(first, kind="stable"))
+
+
+def _weights(given: Mapping[str, float] | None, queries: Ids, notes: list[Note]) -> NDArray[np.float64]:
+    weights = np.ones(len(queries))
+    if given is None:
+        return weights
+    named = list(given)
+    values = np.array([given[name] for name in named], np.float64)
+    bad = np.flatnonzero(~(np.isfinite(values) & (values >= 0.0)))
+    if len(bad):
+        raise InputError(
+            f"query weights: expected finite numbers from 0 on; found {values[bad[0]]} for query {named[bad[0]]!r}."
+        )
+    place = find(queries, Ids.of(named))
+    weights[place[place >= 0]] = values[place >= 0]
+    unknown = np.flatnonzero(place < 0)
+    if len(unknown):
+        notes.append(
+            Note(
+                "query-weights-unused",
+                len(unknown),
+                f"{len(unknown)} query weights name queries that are not here, the first is {named[unknown[0]]!r}.",
+            )
+        )
+    n_default = len(queries) - (len(named) - len(unknown))
+    if n_default:
+        notes.append(
+            Note("query-weights-default", n_default, f"{n_default} queries have no weight given and weigh 1.")
+        )
+    return weights
