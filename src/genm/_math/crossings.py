@@ -1,0 +1,251 @@
+"""The value of a ranking measure along a whole line of weights, exactly (exact line search).
+
+Along weights origin + t * direction every fused score is a straight line in t, so a relevant row and another one
+swap at most once. Between neighbouring swap points the ranking stands still, and so does the measure. The sweep
+(`genm._math.sweeping`) finds the pairs that swap, sorts their swap points and walks over them; each swap moves one
+count by one (`genm._math.gains`), which changes the value in constant time.
+
+A pair that ties along the whole line is ordered by row. At a swap point itself the row would break the tie too,
+but a single point is no interval: what is reported are the open intervals between swap points, that is, the
+values at generic weights.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genm._math.compiled import kernel, over_ranges
+from genm._math.gains import Floats, Ints, Problem
+from genm._math.sweeping import BIN_BITS, KEY_BITS, project, sweep
+from genm.errors import InputError
+
+N_CHUNKS = 16
+"""Tasks are swept in this many chunks, whatever the number of threads, so that sums never depend on it."""
+TOLERANCE = 1e-12
+"""Values closer than this count as equal: sums over millions of steps are good to about this."""
+NARROWEST = 2.0**-44
+"""Intervals narrower than this share of the line are not claimed: swap points are not known better."""
+FEW_BINS = 64
+"""With more bins in play than this, sorting all swaps is quicker than picking."""
+
+
+class LineProfile(NamedTuple):
+    """The best open interval of a line and, if it was asked for, the whole step function."""
+
+    low: float
+    """Left end of the best interval, in t."""
+    high: float
+    """Right end of the best interval, in t."""
+    value: float
+    """The measure between the two."""
+    n_swaps: int
+    """How many swaps on the line change a query's value."""
+    breakpoints: Floats
+    """Ends of all intervals, from the line's low end to its high end; empty unless asked for."""
+    values: Floats
+    """values[i] holds between breakpoints[i] and breakpoints[i + 1]; empty unless asked for."""
+
+    @property
+    def middle(self) -> float:
+        """The point of the best interval that is farthest from any change."""
+        return 0.5 * (self.low + self.high)
+
+    @property
+    def width(self) -> float:
+        """How far t can move without any change of the value."""
+        return self.high - self.low
+
+
+class _Swaps(NamedTuple):
+    """What the sweep found, one entry per chunk of tasks."""
+
+    keys: list[Ints]
+    steps: list[Floats]
+    start: float
+    bins: Floats
+
+
+class _Steps(NamedTuple):
+    """Intervals of the line in fixed point, with their values; they need not be neighbours."""
+
+    left: Ints
+    right: Ints
+    value: Floats
+
+
+def line_profile(
+    problem: Problem, origin: Floats, direction: Floats, low: float, high: float, *, whole: bool = False
+) -> LineProfile:
+    """Return where on origin + t * direction, low <= t <= high, the measure is best, and how good it is.
+
+    Among intervals of equal value the widest wins, then the leftmost. With `whole` the complete step function
+    comes too.
+    """
+    if not low < high:
+        raise InputError(f"line: expected low < high; found low {low} and high {high}. Swap the two ends.")
+    swaps = _sweep_all(problem, origin + low * direction, origin + high * direction)
+    steps = None if whole else _likely_steps(swaps)
+    if steps is None:
+        steps = _all_steps(swaps)
+    best = _best(steps)
+    left, right = _ends(swaps, int(steps.left[best]), int(steps.right[best]))
+    unit = (high - low) * 2.0**-KEY_BITS
+    n_swaps = sum(len(k) for k in swaps.keys)
+    points, values = np.zeros(0), np.zeros(0)
+    if whole:
+        points, values = np.append(low + unit * steps.left, high), steps.value
+    return LineProfile(low + unit * left, low + unit * right, float(steps.value[best]), n_swaps, points, values)
+
+
+def value_at(problem: Problem, weights: Floats) -> float:
+    """Return the measure at one point; ties are broken by row."""
+    values = np.zeros(len(problem.query))
+    over_ranges(lambda first, last: _values(np.array([first, last]), *problem, weights, values), _costs(problem))
+    return float(values.sum())
+
+
+def _costs(problem: Problem) -> Ints:
+    """Return how much work a task is: rows times relevant rows."""
+    rows: Ints = np.diff(problem.starts)[problem.query]
+    relevant: Ints = np.diff(problem.relevant_starts)
+    return rows * (relevant + 8)
+
+
+def _sweep_all(problem: Problem, w_low: Floats, w_high: Floats) -> _Swaps:
+    """Sweep all tasks, chunk by chunk."""
+    n_tasks, costs = len(problem.query), _costs(problem)
+    shares = np.linspace(0, costs.sum(), N_CHUNKS + 1)[1:-1]
+    cuts = np.concatenate(([0], np.searchsorted(np.cumsum(costs), shares), [n_tasks])).astype(np.int64)
+    values, bins = np.zeros(n_tasks), np.zeros((N_CHUNKS, 1 << BIN_BITS, 2))
+    keys, steps = [np.zeros(0, np.int64)] * N_CHUNKS, [np.zeros(0)] * N_CHUNKS
+
+    def work(first: int, last: int) -> None:
+        for chunk in range(first, last):
+            keys[chunk], steps[chunk] = sweep(cuts[chunk : chunk + 2], *problem, w_low, w_high, values, bins[chunk])
+
+    over_ranges(work, np.diff(np.concatenate(([0], np.cumsum(costs)))[cuts]))
+    return _Swaps(keys, steps, float(values.sum()), bins.sum(axis=0))
+
+
+def _all_steps(swaps: _Swaps) -> _Steps:
+    """Return all intervals of the line, by sorting every swap; swaps at one point count as one."""
+    keys, steps = np.concatenate(swaps.keys), np.concatenate(swaps.steps)
+    order = np.argsort(keys, kind="stable")
+    keys, steps = keys[order], steps[order]
+    firsts = np.flatnonzero(np.diff(keys, prepend=-1))
+    heights = np.concatenate(([0.0], np.cumsum(steps)))[np.append(firsts, len(steps))]
+    points = keys[firsts]
+    return _Steps(np.concatenate(([0], points)), np.append(points, 1 << KEY_BITS), swaps.start + heights)
+
+
+def _likely_steps(swaps: _Swaps) -> _Steps | None:
+    """Return the intervals in those bins of the line where the maximum can be; None if they are many."""
+    before = swaps.start + np.concatenate(([0.0], np.cumsum(swaps.bins[:-1, 0])))
+    floor = float(before.max()) - TOLERANCE
+    chosen = before + swaps.bins[:, 1] >= floor
+    if np.count_nonzero(chosen) > FEW_BINS:
+        return None
+    shift = KEY_BITS - BIN_BITS
+    bins = np.flatnonzero(chosen)
+    found = [_pick(k, s, chosen, shift) for k, s in zip(swaps.keys, swaps.steps, strict=True)]
+    keys = np.concatenate([f[0] for f in found])
+    steps = np.concatenate([f[1] for f in found])
+    order = np.argsort(keys, kind="stable")
+    keys, steps = keys[order], steps[order]
+    left, right, value = [], [], []
+    for b in bins.tolist():
+        inside = slice(*np.searchsorted(keys, (b << shift, (b + 1) << shift)))
+        left.append(np.concatenate(([b << shift], keys[inside])))
+        right.append(np.append(keys[inside], (b + 1) << shift))
+        value.append(before[b] + np.concatenate(([0.0], np.cumsum(steps[inside]))))
+    likely = _Steps(np.concatenate(left), np.concatenate(right), np.concatenate(value))
+    wide = likely.right - likely.left > NARROWEST * 2.0**KEY_BITS
+    # The highest bin boundary may lie in an interval too narrow to claim; then nothing is known without sorting.
+    return likely if wide.any() and likely.value[wide].max() >= floor else None
+
+
+def _best(steps: _Steps) -> int:
+    """Return the position of the widest of the highest intervals, leaving out those too narrow to claim."""
+    width = steps.right - steps.left
+    wide = width > NARROWEST * 2.0**KEY_BITS
+    highest = steps.value[wide].max()
+    return int(np.argmax(np.where(wide & (steps.value >= highest - TOLERANCE), width, -1)))
+
+
+def _ends(swaps: _Swaps, left: int, right: int) -> tuple[int, int]:
+    """Widen an interval that may begin or end at a bin's edge to the swaps next to it."""
+    low, high = 0, 1 << KEY_BITS
+    for keys in swaps.keys:
+        outer = _neighbours(keys, left, right)
+        low, high = max(low, int(outer[0])), min(high, int(outer[1]))
+    return low, high
+
+
+@kernel
+def _neighbours(keys: Ints, left: int, right: int) -> tuple[np.int64, np.int64]:
+    """Return the last key up to `left` and the first one from `right` on."""
+    low, high = np.int64(0), np.int64(1) << KEY_BITS
+    for e in range(len(keys)):
+        if keys[e] <= left:
+            low = max(low, keys[e])
+        elif keys[e] >= right:
+            high = min(high, keys[e])
+    return low, high
+
+
+@kernel
+def _pick(keys: Ints, steps: Floats, chosen: NDArray[np.bool_], shift: int) -> tuple[Ints, Floats]:
+    """Return the swaps in the chosen bins."""
+    n = 0
+    for e in range(len(keys)):
+        n += chosen[keys[e] >> shift]
+    out_keys, out_steps, n = np.empty(n + 1, np.int64), np.empty(n + 1), 0
+    for e in range(len(keys)):
+        out_keys[n], out_steps[n] = keys[e], steps[e]
+        n += chosen[keys[e] >> shift]
+        if n == len(out_keys) - 1:
+            break
+    return out_keys[:n], out_steps[:n]
+
+
+@kernel
+def _values(
+    tasks: Ints,
+    starts: Ints,
+    columns: Floats,
+    order: Ints,
+    query: Ints,
+    relevant_starts: Ints,
+    relevant_rows: Ints,
+    weight: Floats,
+    cutoff: Ints,
+    position: Floats,
+    discount: Floats,
+    weights: Floats,
+    values: Floats,
+) -> None:
+    """Write the value of tasks[0]:tasks[1] at one point."""
+    fused, at = np.empty(0), -1
+    for task in range(tasks[0], tasks[1]):
+        begin, n = starts[query[task]], starts[query[task] + 1] - starts[query[task]]
+        if query[task] != at:
+            at, fused = query[task], np.empty(n)
+            project(columns, begin, weights, weights, fused, fused)
+        rows = relevant_rows[relevant_starts[task] : relevant_starts[task + 1]]
+        ranks = np.empty(len(rows), np.int64)
+        for i in range(len(rows)):
+            own, above, level = fused[rows[i] - begin], 0, 0
+            for d in range(n):
+                above += fused[d] > own
+                level += fused[d] == own
+            if level > 1:
+                for d in range(n):
+                    above += (fused[d] == own) & (order[begin + d] < order[rows[i]])
+            ranks[i] = above + 1
+        ranks.sort()
+        total = 0.0
+        for i in range(len(rows)):
+            if ranks[i] <= cutoff[task]:
+                total += position[i + 1] * discount[ranks[i]]
+        values[task] = weight[task] * total
