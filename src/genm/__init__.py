@@ -1,3 +1,68 @@
-"""genm: learn how to blend your rankers."""
+"""genm: learn how to blend your rankers.
+
+The names below are imported when they are first used, so that `import genm` costs next to nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from genm.align import Aligned, align_runs
+    from genm.auto import fit
+    from genm.errors import GenmError
+    from genm.evaluate import compare_runs, evaluate_run
+    from genm.fuse import fuse_runs
+    from genm.model import Model, load_model, save_model
+    from genm.read import read_qrels, read_run, write_run
+    from genm.records import Normalizer, Qrels, Run
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "Aligned",
+    "GenmError",
+    "Model",
+    "Normalizer",
+    "Qrels",
+    "Run",
+    "__version__",
+    "align_runs",
+    "compare_runs",
+    "evaluate_run",
+    "fit",
+    "fuse_runs",
+    "load_model",
+    "read_qrels",
+    "read_run",
+    "save_model",
+    "write_run",
+]
+
+_HOMES = {
+    "Aligned": "genm.align",
+    "GenmError": "genm.errors",
+    "Model": "genm.model",
+    "Normalizer": "genm.records",
+    "Qrels": "genm.records",
+    "Run": "genm.records",
+    "align_runs": "genm.align",
+    "compare_runs": "genm.evaluate",
+    "evaluate_run": "genm.evaluate",
+    "fit": "genm.auto",
+    "fuse_runs": "genm.fuse",
+    "load_model": "genm.model",
+    "read_qrels": "genm.read",
+    "read_run": "genm.read",
+    "save_model": "genm.model",
+    "write_run": "genm.read",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'genm' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__
