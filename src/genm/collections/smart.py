@@ -1,0 +1,231 @@
+"""The SMART test collections MED, CRAN, CISI and CACM, read from their original files.
+
+Each has a trap or two, described in docs/collections.md; `SmartSpec` holds what differs between them.
+"""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from genm.collections.folder import data_folder, find_file
+from genm.collections.judgments import make_qrels
+from genm.collections.smart_format import (
+    NOT_TEXT,
+    Column,
+    Judgment,
+    SmartRecord,
+    fingerprint,
+    read_judgments,
+    read_records,
+    read_text,
+)
+from genm.errors import FormatError, InputError
+from genm.records import Collection, Note
+
+
+@dataclass(frozen=True, slots=True)
+class SmartSpec:
+    """What a reader has to know about one of the collections."""
+
+    name: str
+    title: str
+    columns: tuple[Column, ...]
+    """Meaning of the judgment file's columns; "constant" ones say nothing, whatever their name elsewhere."""
+    sha256: str
+    """`fingerprint` of the known copy."""
+    docs_files: tuple[str, ...]
+    queries_files: tuple[str, ...]
+    judgments_files: tuple[str, ...]
+    """Names under which the file is in circulation, the one we write first."""
+    archive: str
+    """The archive's address below the distributor's page."""
+    queries_by_ordinal: bool = False
+    """Judgments count the queries 1, 2, 3, ... and do not use their `.I` numbers."""
+    last_field: str | None = None
+    """A field mark after this one in a document is a slip."""
+    coded: bool = False
+    """Judgments carry codes 1 (best) to 4 and -1, the paper that the query was written from."""
+
+
+SMART = {
+    spec.name: spec
+    for spec in (
+        SmartSpec(
+            name="med",
+            title="MED: 1,033 medical abstracts, 30 queries",
+            columns=("query", "constant", "doc", "constant"),
+            sha256="54d3df0d3f4c95f06fcce91936e0818cac1b0cda82e5ad07f89ead10567703a9",
+            docs_files=("MED.ALL",),
+            queries_files=("MED.QRY",),
+            judgments_files=("MED.REL",),
+            archive="medl/med.tar.gz",
+        ),
+        SmartSpec(
+            name="cran",
+            title="CRAN: 1,400 abstracts on aerodynamics, 225 queries",
+            columns=("query", "doc", "code"),
+            sha256="07b2a1e868dd83ca68e2b06b99273bf29553a93c161427545fc4dd5969dc0387",
+            docs_files=("CRAN.ALL", "cran.all.1400"),
+            queries_files=("CRAN.QRY",),
+            judgments_files=("CRAN.REL", "cranqrel"),
+            archive="cran/cran.tar.gz",
+            queries_by_ordinal=True,
+            last_field="W",
+            coded=True,
+        ),
+        SmartSpec(
+            name="cisi",
+            title="CISI: 1,460 documents on information science, 112 queries, 76 of them judged",
+            columns=("query", "doc", "constant", "constant"),
+            sha256="9a211320c56787c229cd1fafadebc57ee4b5846b260f4435ecadc5f9d4ff5414",
+            docs_files=("CISI.ALL",),
+            queries_files=("CISI.QRY",),
+            judgments_files=("CISI.REL",),
+            archive="cisi/cisi.tar.gz",
+        ),
+        SmartSpec(
+            name="cacm",
+            title="CACM: 3,204 titles and abstracts on computing, 64 queries, 52 of them judged",
+            columns=("query", "doc", "constant", "constant"),
+            sha256="3ee66686e103d6ab02c80e450433eba493cc967d301f52fabba62fa08cc8a74d",
+            docs_files=("CACM.ALL",),
+            queries_files=("CACM.QRY", "query.text"),
+            judgments_files=("CACM.REL", "qrels.text"),
+            archive="cacm/cacm.tar.gz",
+        ),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SmartData:
+    """The parsed files of one collection, before a choice of fields and grades; queries bear judgment numbers."""
+
+    docs: list[SmartRecord]
+    queries: list[SmartRecord]
+    judgments: list[Judgment]
+    sha256: str
+    notes: tuple[Note, ...]
+
+
+def load_smart(
+    name: str,
+    *,
+    data: str | os.PathLike[str] | None = None,
+    doc_fields: Sequence[str] = ("T", "W"),
+    query_fields: Sequence[str] = ("W",),
+    source_paper: bool = True,
+    graded: bool = False,
+) -> Collection:
+    """Read MED, CRAN, CISI or CACM from the folder `data` (or GENM_DATA).
+
+    Texts are made of the fields named: T title, A authors, B source, W abstract or question, K keywords,
+    C categories. All queries are returned; those nobody judged are missing from `qrels`.
+
+    CRAN alone has codes. All count as relevant (1,837 pairs); `source_paper=False` leaves out code -1, the paper
+    from which the query was written; `graded=True` gives 5 minus the code, and -1 counts as code 1.
+    """
+    spec = smart_spec(name)
+    if not spec.coded and (graded or not source_paper):
+        raise InputError(f"{spec.name}: expected no grading options; found some. Only cran's judgments have codes.")
+    _check_fields(doc_fields, "doc_fields")
+    _check_fields(query_fields, "query_fields")
+    folder = data_folder(data, wanted=spec.name)
+    parsed = read_smart(
+        spec,
+        find_file(folder, spec.name, spec.docs_files),
+        find_file(folder, spec.name, spec.queries_files),
+        find_file(folder, spec.name, spec.judgments_files),
+    )
+    query_ids = tuple(str(q.number) for q in parsed.queries)
+    judgments = [j for j in parsed.judgments if source_paper or j.code != -1]
+    qrels = make_qrels(
+        ((str(j.query), str(j.doc), _grade(j.code) if graded else 1) for j in judgments), query_order=query_ids
+    )
+    doc_texts = tuple(d.text(doc_fields) for d in parsed.docs)
+    notes = [*parsed.notes, *_notes_on_texts(spec, parsed.docs, doc_texts, doc_fields)]
+    if unjudged := len(query_ids) - len(qrels.queries):
+        notes.append(Note("unjudged-query", unjudged, f"{spec.name}: {unjudged} queries have no judgments"))
+    return Collection(
+        name=spec.name,
+        doc_ids=tuple(str(d.number) for d in parsed.docs),
+        doc_texts=doc_texts,
+        query_ids=query_ids,
+        query_texts=tuple(q.text(query_fields) for q in parsed.queries),
+        qrels=qrels,
+        notes=tuple(notes),
+    )
+
+
+def smart_spec(name: str) -> SmartSpec:
+    """Return what is known about the collection `name`."""
+    try:
+        return SMART[name.lower()]
+    except KeyError:
+        raise InputError(f"{name!r}: expected one of {', '.join(SMART)}; found another name") from None
+
+
+def read_smart(spec: SmartSpec, docs_file: Path, queries_file: Path, judgments_file: Path) -> SmartData:
+    """Parse the three files of a collection and check that they belong together."""
+    docs, notes = read_records(docs_file, last_field=spec.last_field)
+    queries, query_notes = read_records(queries_file)
+    judgments = read_judgments(judgments_file, spec.columns)
+    notes += query_notes
+    if spec.queries_by_ordinal:
+        renumbered = [SmartRecord(n, q.fields) for n, q in enumerate(queries, 1)]
+        changed = sum(a.number != b.number for a, b in zip(queries, renumbered, strict=True))
+        text = (
+            f"{spec.name}: query ids are the queries' places in the file, as in the judgments, not their .I numbers"
+        )
+        notes.append(Note("query-numbering", changed, text))
+        queries = renumbered
+    known_docs, known_queries = {d.number for d in docs}, {q.number for q in queries}
+    for j in judgments:
+        if j.doc not in known_docs or j.query not in known_queries:
+            found = f"query {j.query}, document {j.doc}"
+            advice = "Do the three files belong together?"
+            raise FormatError(str(judgments_file), None, "judgments of known documents", found, advice)
+    sha256 = fingerprint(docs, queries, judgments)
+    if sha256 != spec.sha256:
+        text = f"{spec.name}: the content differs from the known copy, so figures may differ from published ones"
+        notes.append(Note("unknown-copy", 1, text))
+    return SmartData(docs, queries, judgments, sha256, tuple(notes))
+
+
+def smart_stopwords(data: str | os.PathLike[str] | None = None) -> frozenset[str]:
+    """Return the SMART stop list (570 different words) from `smart_stopwords.txt` in the data folder."""
+    folder = data_folder(data, wanted="smart_stopwords.txt")
+    path = folder / "smart_stopwords.txt"
+    if not path.is_file():
+        raise InputError(f"{path}: expected the SMART stop list, a word a line; found no such file")
+    return frozenset(word for line in read_text(path) if (word := line.strip()))
+
+
+def _grade(code: int) -> int:
+    """Return the gain of a code of CRAN, where 1 is best; the source paper fits its query best of all."""
+    return 5 - (1 if code == -1 else code)
+
+
+def _check_fields(fields: Sequence[str], option: str) -> None:
+    if isinstance(fields, str) or not fields or not set(fields) <= set("TABWKC"):
+        hint = " N and X hold no text." if NOT_TEXT & set(fields) else ""
+        raise InputError(
+            f'{option}: expected letters out of T A B W K C, such as ("T", "W"); found {fields!r}.{hint}'
+        )
+
+
+def _notes_on_texts(
+    spec: SmartSpec, docs: Sequence[SmartRecord], texts: Sequence[str], fields: Sequence[str]
+) -> list[Note]:
+    notes = []
+    empty = [str(d.number) for d, text in zip(docs, texts, strict=True) if not text]
+    if empty:
+        text = f"{spec.name}: {len(empty)} documents have no text, the first is {empty[0]}; they are kept"
+        notes.append(Note("empty-document", len(empty), text))
+    if {"T", "W"} <= set(fields):
+        twice = sum(bool(title := d.text("T")) and d.text("W").startswith(title) for d in docs)
+        if 2 * twice > len(docs):  # a few titles that double as first sentences are not worth a word
+            text = f"{spec.name}: {twice} abstracts begin with the title, whose words therefore count twice"
+            notes.append(Note("title-repeated", twice, text))
+    return notes
