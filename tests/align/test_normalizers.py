@@ -1,5 +1,7 @@
 import math
+import re
 from dataclasses import fields, replace
+from pathlib import Path
 
 import pytest
 from judged_cases import run_of
@@ -172,3 +174,15 @@ def test_values_per_ranker_come_for_all_by_name_or_in_order() -> None:
 def test_names_that_do_not_fit_the_rankers_are_refused(value: object, message: str) -> None:
     with pytest.raises(InputError, match=message):
         per_ranker("depth", value, ("a", "b"))
+
+
+def test_the_documentation_gives_every_engine_its_value() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "normalizers.md").read_text()
+    listed = dict(re.findall(r"^\| `([a-z0-9-]+)` \| `(Normalizer\(.*?\))` \|", page, re.MULTILINE))
+    assert listed.keys() == ENGINES.keys()
+    for name, value in listed.items():
+        assert eval(value, {"Normalizer": Normalizer, "pi": math.pi}) == ENGINES[name], name
+    for kind in KINDS:
+        assert f"| `{kind}`" in page
+    for mode in MODES:
+        assert f"| `{mode}`" in page
