@@ -96,6 +96,6 @@ def test_equal_hashes_of_different_ids_stay_apart(monkeypatch: pytest.MonkeyPatc
 
 def test_intern_reads_pieces_of_a_text() -> None:
     text = np.frombuffer(b"d1 d22 d1", np.uint8)
-    table, codes = intern(text, np.array([0, 3, 7]), np.array([2, 3, 2]))
+    table, codes = intern(text, np.array([0, 3, 7]), np.array([2, 3, 2], np.int32))
     assert list(table) == ["d1", "d22"]
     assert codes.tolist() == [0, 1, 0]

@@ -52,25 +52,23 @@ class Ids:
         codes = np.asarray(codes, np.int64)
         if len(codes) and not (codes.min() >= 0 and codes.max() < len(self)):
             raise IndexError(f"codes must lie in 0..{len(self) - 1}")
-        return _gathered(self.text, self.starts[:-1][codes], np.diff(self.starts)[codes])
+        return _gathered(self.text, self.starts[:-1][codes], _lengths(self)[codes])
 
 
 def encode(strings: Iterable[str]) -> tuple[Ids, NDArray[np.int32]]:
     """Return the table of the different strings, in order of first appearance, and each string's code."""
     text, starts = _joined(strings)
-    return intern(text, starts[:-1], np.diff(starts))
+    return intern(text, starts[:-1], np.diff(starts).astype(np.int32))
 
 
 def intern(
-    text: NDArray[np.uint8], at: NDArray[np.int64], length: NDArray[np.int64]
+    text: NDArray[np.uint8], at: NDArray[np.int64], length: NDArray[np.int32]
 ) -> tuple[Ids, NDArray[np.int32]]:
     """Return the table of different pieces text[at:at + length], by first appearance, and each one's code."""
     first = _first_equal(text, at, length)
-    new = first == np.arange(len(first), dtype=np.int32)
-    number = np.cumsum(new, dtype=np.int32)
-    number -= np.int32(1)
-    where = np.flatnonzero(new)
-    return _gathered(text, at[where], length[where]), number[first]
+    codes, where = np.empty(len(first), np.int32), np.empty(len(first), np.int64)
+    where = where[: _number(first, codes, where)]
+    return _gathered(text, at[where], length[where]), codes
 
 
 def byte_order(ids: Ids) -> NDArray[np.int32]:
@@ -86,9 +84,7 @@ def byte_order(ids: Ids) -> NDArray[np.int32]:
         codes, keys, group = codes[by], keys[by], group[by]
         order[rows] = codes
         # Ids that agree in their seven bytes and have more to say go another round, each group by itself.
-        same = (
-            (keys[1:] == keys[:-1]) & (group[1:] == group[:-1]) & (keys[1:] & np.uint64(255) == np.uint64(8))
-        )
+        same = (keys[1:] == keys[:-1]) & (group[1:] == group[:-1]) & (keys[1:] & np.uint64(255) == np.uint64(8))
         tied = np.zeros(len(rows), np.bool_)
         tied[1:] |= same
         tied[:-1] |= same
@@ -126,12 +122,16 @@ def _joined(strings: Iterable[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64
     return np.frombuffer(bytearray().join(parts), np.uint8), starts
 
 
-def _stacked(tables: Sequence[Ids]) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
+def _lengths(ids: Ids) -> NDArray[np.int32]:
+    return np.diff(ids.starts).astype(np.int32)
+
+
+def _stacked(tables: Sequence[Ids]) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int32]]:
     """Return one text with where each id of all tables begins and how long it is."""
     text = np.concatenate([t.text for t in tables])
     shifts = np.cumsum([0] + [len(t.text) for t in tables[:-1]])
     at = np.concatenate([t.starts[:-1] + shift for t, shift in zip(tables, shifts, strict=True)])
-    return text, at, np.concatenate([np.diff(t.starts) for t in tables])
+    return text, at, np.concatenate([_lengths(t) for t in tables])
 
 
 def _plain(text: NDArray[np.uint8]) -> NDArray[np.uint8]:
@@ -167,7 +167,7 @@ def _sort_keys(
     return keys
 
 
-def _gathered(text: NDArray[np.uint8], at: NDArray[np.int64], length: NDArray[np.int64]) -> Ids:
+def _gathered(text: NDArray[np.uint8], at: NDArray[np.int64], length: NDArray[np.int32]) -> Ids:
     """Return the table of the pieces text[at:at + length]."""
     starts = np.zeros(len(at) + 1, np.int64)
     np.cumsum(length, out=starts[1:])
@@ -177,9 +177,7 @@ def _gathered(text: NDArray[np.uint8], at: NDArray[np.int64], length: NDArray[np
     return Ids(out, starts)
 
 
-def _first_equal(
-    text: NDArray[np.uint8], at: NDArray[np.int64], length: NDArray[np.int64]
-) -> NDArray[np.int32]:
+def _first_equal(text: NDArray[np.uint8], at: NDArray[np.int64], length: NDArray[np.int32]) -> NDArray[np.int32]:
     """Return for each piece text[at:at + length] the number of the first piece with the same bytes.
 
     Pieces are dealt into parts by their hash, in order, so that each part fits a core's cache and threads
@@ -189,7 +187,7 @@ def _first_equal(
     text, at, length = (
         _plain(text),
         np.require(at, np.int64, ("C", "W")),
-        np.require(length, np.int64, ("C", "W")),
+        np.require(length, np.int32, ("C", "W")),
     )
     cuts = _blocks(n)
     work = np.diff(cuts)
@@ -228,6 +226,19 @@ def _write_keys(
 
 
 @kernel
+def _number(first: NDArray[np.int32], codes: NDArray[np.int32], where: NDArray[np.int64]) -> int:
+    """Give pieces that are their own first a number, and it to their equals; return how many there are."""
+    n = 0
+    for i in range(len(first)):
+        if first[i] == i:
+            codes[i], where[n] = n, i
+            n += 1
+        else:
+            codes[i] = codes[first[i]]
+    return n
+
+
+@kernel
 def _copy(
     text: NDArray[np.uint8],
     at: NDArray[np.int64],
@@ -246,7 +257,7 @@ def _copy(
 def _hash(
     text: NDArray[np.uint8],
     at: NDArray[np.int64],
-    length: NDArray[np.int64],
+    length: NDArray[np.int32],
     hashes: NDArray[np.uint64],
     cuts: NDArray[np.int64],
     counts: NDArray[np.int64],
@@ -306,7 +317,7 @@ def _deal(
 def _match(
     text: NDArray[np.uint8],
     at: NDArray[np.int64],
-    length: NDArray[np.int64],
+    length: NDArray[np.int32],
     dealt: NDArray[np.uint64],
     rows: NDArray[np.int32],
     bounds: NDArray[np.int64],

@@ -1,1 +1,19 @@
-"""read."""
+"""Files, dictionaries and frames to records, and back. What is read, and what is refused: docs/formats.md."""
+
+from genm.read.judgments import read_qrels, read_query_weights
+from genm.read.plain import qrels_from_dict, run_from_dict
+from genm.read.runs import read_run
+from genm.read.table import qrels_from_frame, run_from_frame
+from genm.read.write import write_qrels, write_run
+
+__all__ = [
+    "qrels_from_dict",
+    "qrels_from_frame",
+    "read_qrels",
+    "read_query_weights",
+    "read_run",
+    "run_from_dict",
+    "run_from_frame",
+    "write_qrels",
+    "write_run",
+]

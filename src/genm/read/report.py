@@ -1,0 +1,81 @@
+"""What a reader found amiss: an error at once, or in lenient reading a repair that is counted and told."""
+
+from collections.abc import Callable
+
+from genm.errors import FormatError
+from genm.records import Note
+
+Place = int | str | None
+"""A line number, words for a place that has none, or None for the whole source."""
+
+LazyPlace = Place | Callable[[], Place]
+
+SHOWN = 60
+"""How many characters of an input a message shows."""
+
+
+def shown(found: object) -> str:
+    """Return something found in an input, printable and short enough for a message."""
+    if isinstance(found, bytes):
+        size, unit = len(found), "bytes"
+        text = found[: 4 * SHOWN].decode("utf-8", "backslashreplace")
+    else:
+        text = found if isinstance(found, str) else f"{found!r}"
+        size, unit = len(text), "characters"
+    cut = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text[:SHOWN])
+    if size > SHOWN and len(text) > SHOWN:
+        return f'"{cut}..." ({size:,} {unit})'
+    return f'"{cut}"' if isinstance(found, bytes | str) else cut
+
+
+class Report:
+    """Collects what is said about one source; in strict reading a fault raises FormatError."""
+
+    def __init__(self, source: str, *, lenient: bool) -> None:
+        self.source, self.lenient = source, lenient
+        self._counts: dict[str, int] = {}
+        self._texts: dict[str, str] = {}
+
+    def fault(
+        self,
+        code: str,
+        *,
+        line: LazyPlace,
+        expected: str,
+        found: str,
+        advice: str,
+        repair: str,
+        count: int = 1,
+    ) -> None:
+        """Raise, or count `count` repairs of the kind `code`, of which the first is at `line`.
+
+        A `line` that is dear to find is given as a function. `repair` says what was done ("left out").
+        """
+        if not self.lenient:
+            place = line() if callable(line) else line
+            if isinstance(place, str):
+                raise FormatError(f"{self.source}, {place}", None, expected, found, advice)
+            raise FormatError(self.source, place, expected, found, advice)
+        self.say(code, count, f"expected {expected}, found {found}: {repair}", line=line)
+
+    def fail(self, line: int | None, *, expected: str, found: str, advice: str) -> FormatError:
+        """Return the error for what no lenience can repair."""
+        return FormatError(self.source, line, expected, found, advice)
+
+    def say(self, code: str, count: int, text: str, *, line: LazyPlace = None) -> None:
+        """Note something that is no error; the text of the first time stands for all of its kind."""
+        self._counts[code] = self._counts.get(code, 0) + count
+        if code not in self._texts:
+            place = line() if callable(line) else line
+            if isinstance(place, str):
+                self._texts[code] = f"{self.source}, {place}: {text}"
+            else:
+                self._texts[code] = f"{self.source}{'' if place is None else f':{place}'}: {text}"
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """Everything said so far, one note per kind."""
+        return tuple(
+            Note(code, count, self._texts[code] + (f" ({count:,} times; this is the first)" if count > 1 else ""))
+            for code, count in self._counts.items()
+        )

@@ -1,0 +1,228 @@
+"""From rows in the order of a source to Run and Qrels: grouped by query, each document once."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genm._math.compiled import kernel, over_ranges
+from genm.ids import Ids
+from genm.read.report import Place, Report, shown
+from genm.records import Qrels, Run, ranked_run
+
+Duplicates = Literal["error", "max", "first", "last"]
+
+_HIGHEST_GRADE = 2**31 - 1
+
+
+@dataclass(slots=True, eq=False)
+class Rows:
+    """Rows as they came; neighbours with the same query form a segment."""
+
+    queries: Ids
+    docs: Ids
+    starts: NDArray[np.int64]
+    """Where each segment begins, and the number of rows."""
+    query: NDArray[np.int32]
+    """The query of each segment."""
+    doc: NDArray[np.int32]
+    value: NDArray[np.float64]
+    place: Callable[[int], Place]
+    """The line (or words for the place) of a row."""
+
+    def query_of(self, row: int) -> str:
+        """Return the query id of a row."""
+        return self.queries[int(self.query[np.searchsorted(self.starts, row, side="right") - 1])]
+
+
+def as_run(rows: Rows, name: str, duplicates: Duplicates, report: Report) -> Run:
+    """Group, settle documents that appear twice for a query, and rank."""
+    starts, doc, score, order = _grouped(rows)
+    again = _repeats(starts, doc)
+    if again.any():
+        starts, doc, score = _settled(rows, (starts, doc, score, order), again, duplicates, report)
+    return ranked_run(name, rows.queries, rows.docs, starts, doc, score, report.notes)
+
+
+def as_qrels(rows: Rows, report: Report) -> Qrels:
+    """Group, see that grades are whole numbers, and settle pairs that are judged twice."""
+    rows = _whole_grades(rows, report)
+    n_negative = int(np.count_nonzero(rows.value < 0))
+    if n_negative:
+        line = rows.place(int(np.argmax(rows.value < 0)))
+        report.say("negative-grade", n_negative, "a negative grade: kept, counts as not relevant", line=line)
+    starts, doc, value, order = _grouped(rows)
+    again = _repeats(starts, doc)
+    if again.any():
+        starts, doc, value = _judged_once(rows, (starts, doc, value, order), again, report)
+    return Qrels(rows.queries, rows.docs, starts, doc, value.astype(np.int32), report.notes)
+
+
+def without(rows: Rows, bad: NDArray[np.bool_]) -> Rows:
+    """Return the rows that are not bad; queries and documents left without a row go as well."""
+    if not bad.any():
+        return rows
+    keep = np.flatnonzero(~bad)
+    query = np.repeat(rows.query, np.diff(rows.starts))[keep]
+    queries, query = _compact(rows.queries, query)
+    docs, doc = _compact(rows.docs, rows.doc[keep])
+    starts, query = segments(query)
+    old = rows.place
+    return Rows(queries, docs, starts, query, doc, rows.value[keep], lambda row: old(int(keep[row])))
+
+
+def segments(query: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Return where runs of the same query begin (and the number of rows), and the query of each."""
+    new = np.flatnonzero(np.diff(query)) + 1 if len(query) else np.zeros(0, np.int64)
+    begins = np.append(0, new) if len(query) else new
+    return np.append(begins, len(query)), query[begins]
+
+
+def _compact(ids: Ids, codes: NDArray[np.int32]) -> tuple[Ids, NDArray[np.int32]]:
+    used = np.zeros(len(ids), np.bool_)
+    used[codes] = True
+    number = np.cumsum(used, dtype=np.int32) - np.int32(1)
+    return ids.take(np.flatnonzero(used)), number[codes]
+
+
+_Grouped = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64], NDArray[np.int64] | None]
+
+
+def _grouped(rows: Rows) -> _Grouped:
+    """Return starts, doc, value with each query's rows together, and the rows' order (None: as they were)."""
+    if len(rows.query) == len(rows.queries):
+        return rows.starts, rows.doc, rows.value, None  # every query came in one piece
+    sizes = np.diff(rows.starts)
+    by = np.argsort(rows.query, kind="stable")
+    ends = np.cumsum(sizes[by])
+    order = np.repeat(rows.starts[:-1][by] - ends + sizes[by], sizes[by]) + np.arange(len(rows.doc))
+    n_rows = np.bincount(rows.query, sizes, len(rows.queries)).astype(np.int64)
+    return np.append(0, np.cumsum(n_rows)), rows.doc[order], rows.value[order], order
+
+
+def _repeats(starts: NDArray[np.int64], doc: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Tell of each row whether its document came before in the same query."""
+    again = np.zeros(len(doc), np.bool_)
+    over_ranges(lambda a, b: _mark_repeats(starts, doc, again, a, b), np.diff(starts))
+    return again
+
+
+def _pairs(grouped: _Grouped, again: NDArray[np.bool_]) -> list[list[int]]:
+    """Return, for each (query, document) that came more than once, its rows in the order of the source."""
+    starts, doc, _, order = grouped
+    query = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    key = query * (int(doc.max()) + 1) + doc
+    members = np.flatnonzero(np.isin(key, key[again]))
+    together: dict[int, list[int]] = {}
+    for row in members.tolist():
+        together.setdefault(int(key[row]), []).append(row)
+    at = (lambda row: row) if order is None else (lambda row: int(order[row]))
+    return sorted(together.values(), key=lambda rows: at(rows[1]))
+
+
+def _kept(grouped: _Grouped, drop: list[int]) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
+    starts, doc, value, _ = grouped
+    keep = np.ones(len(doc), np.bool_)
+    keep[drop] = False
+    return np.append(0, np.cumsum(keep))[starts], doc[keep], value[keep]
+
+
+def _settled(
+    rows: Rows, grouped: _Grouped, again: NDArray[np.bool_], duplicates: Duplicates, report: Report
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
+    """Keep one row of each document that a query lists more than once."""
+    _, doc, score, order = grouped
+    policy = "max" if duplicates == "error" else duplicates
+    drop: list[int] = []
+    for copies in _pairs(grouped, again):
+        first, second = (row if order is None else int(order[row]) for row in copies[:2])
+        if policy == "max":
+            kept = max(copies, key=lambda row: score[row])
+        else:
+            kept = copies[0] if policy == "first" else copies[-1]
+        drop += [row for row in copies if row != kept]
+        said = f"document {shown(rows.docs[int(doc[copies[0]])])} twice for query {shown(rows.query_of(first))}"
+        where, count = f"first in {_where(rows.place(first))}", len(copies) - 1
+        if duplicates == "error":
+            report.fault(
+                "duplicate-kept-max", line=partial(rows.place, second), count=count,
+                expected="each document once per query", found=f"{said} ({where})",
+                advice="Remove one, or say which to keep: duplicates max, first or last.",
+                repair="the highest score was kept",
+            )  # fmt: skip
+        else:
+            report.say(
+                f"duplicate-kept-{policy}", count, f"{said} ({where}): kept the {_KEPT[policy]}",
+                line=partial(rows.place, second),
+            )  # fmt: skip
+    return _kept(grouped, drop)
+
+
+_KEPT = {"max": "highest score", "first": "first", "last": "last"}
+
+
+def _where(place: Place) -> str:
+    return f"line {place}" if isinstance(place, int) else place or "the source"
+
+
+def _judged_once(
+    rows: Rows, grouped: _Grouped, again: NDArray[np.bool_], report: Report
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
+    """Keep one judgment of each pair: the same grade twice is said, different grades are a fault."""
+    _, doc, grade, order = grouped
+    drop: list[int] = []
+    for copies in _pairs(grouped, again):
+        first, second = (row if order is None else int(order[row]) for row in copies[:2])
+        said = f"document {shown(rows.docs[int(doc[copies[0]])])} of query {shown(rows.query_of(first))}"
+        grades = sorted({int(grade[row]) for row in copies})
+        where, count = f"first in {_where(rows.place(first))}", len(copies) - 1
+        kept = max(copies, key=lambda row: grade[row])
+        drop += [row for row in copies if row != kept]
+        if len(grades) == 1:
+            report.say(
+                "judged-twice", count, f"{said} judged twice with grade {grades[0]} ({where}): kept once",
+                line=partial(rows.place, second),
+            )  # fmt: skip
+        else:
+            report.fault(
+                "judged-differently", line=partial(rows.place, second), count=count,
+                expected="one grade for each document of a query",
+                found=f"grades {', '.join(map(str, grades))} for {said} ({where})",
+                advice="Decide for one and remove the other.", repair="the highest grade was kept",
+            )  # fmt: skip
+    return _kept(grouped, drop)
+
+
+def _whole_grades(rows: Rows, report: Report) -> Rows:
+    """Refuse grades that are no whole numbers or beyond 32 bits."""
+    bad = (rows.value != np.rint(rows.value)) | (np.abs(rows.value) > _HIGHEST_GRADE)
+    if bad.any():
+        row = int(np.argmax(bad))
+        report.fault(
+            "grade-not-whole", line=rows.place(row), count=int(np.count_nonzero(bad)),
+            expected="a whole number as relevance", found=f"{rows.value[row]:.17g}",
+            advice="Map the grades to whole numbers (a document is relevant from grade 1 on).",
+            repair="the judgment was left out",
+        )  # fmt: skip
+    return without(rows, bad)
+
+
+@kernel
+def _mark_repeats(
+    starts: NDArray[np.int64], doc: NDArray[np.int32], again: NDArray[np.bool_], low: int, high: int
+) -> None:
+    """Enter each query's documents into a small hash table and mark those that are there already."""
+    for q in range(low, high):
+        bits = 3
+        while (1 << bits) < 2 * (starts[q + 1] - starts[q]):
+            bits += 1
+        table, mask = np.full(1 << bits, -1, np.int32), (1 << bits) - 1
+        for i in range(starts[q], starts[q + 1]):
+            s = ((np.int64(doc[i]) * 2654435769) >> 8) & mask
+            while table[s] >= 0 and table[s] != doc[i]:
+                s = (s + 1) & mask
+            again[i] = table[s] >= 0
+            table[s] = doc[i]

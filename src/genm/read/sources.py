@@ -1,0 +1,200 @@
+"""From a path, `-`, or an open file to plain text in memory: mapped where it can be, unpacked where it must."""
+
+import io
+import mmap
+import os
+import stat
+import sys
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+import numpy as np
+import zstandard
+from numpy.typing import NDArray
+
+from genm.progress import Progress
+from genm.read.report import Report
+
+Text = NDArray[np.uint8]
+FileSource = str | os.PathLike[str] | IO[bytes] | IO[str]
+
+_PIECE = 1 << 22
+_MAP_FROM = 1 << 20  # smaller files are read, not mapped
+_ARCHIVES = {
+    b"PK\x03\x04": "a zip archive",
+    b"BZh": "bzip2 data",
+    b"\xfd7zXZ": "xz data",
+    b"\x04\x22\x4d\x18": "lz4 data",
+}
+_PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstandard"}
+
+
+class _Unpacker(Protocol):
+    """What zlib and zstandard have in common."""
+
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes: ...
+    def decompress(self, data: bytes, /) -> bytes: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A text and what it is called in messages."""
+
+    name: str
+    text: Text
+
+    @property
+    def stem(self) -> str:
+        """The file's name without folder and suffixes: what a run is called if nobody names it."""
+        return Path(self.name).name.split(".")[0] or "run"
+
+    @property
+    def suffix(self) -> str:
+        """The last suffix that says something about the format."""
+        named = [s.lower() for s in Path(self.name).suffixes]
+        return next((s for s in reversed(named) if s not in (".gz", ".zst", ".zstd")), "")
+
+
+def name_of(source: FileSource) -> str:
+    """Return what the source is called in messages."""
+    if isinstance(source, str | os.PathLike):
+        path = os.fspath(source)
+        return "<stdin>" if path == "-" else path
+    name = getattr(source, "name", None)
+    return name if isinstance(name, str) else "<open file>"
+
+
+def open_source(source: FileSource, report: Report, progress: Progress) -> Source:
+    """Return the source's text, unpacked, without a byte order mark."""
+    data = _content(source, report)
+    head = data[:6].tobytes()
+    for magic, what in _ARCHIVES.items():
+        if head.startswith(magic):
+            raise report.fail(
+                None, expected="text, or text packed by gzip or zstandard", found=what, advice="Unpack it first."
+            )
+    packing = next((kind for magic, kind in _PACKED.items() if head.startswith(magic)), None)
+    if packing:
+        data = _unpacked(data, packing, report, progress)
+    elif report.source.endswith((".gz", ".zst")) and len(data):
+        report.say("not-packed", 1, "the name says packed, the content is not: read as it is")
+    return Source(report.source, _as_utf8(data, report))
+
+
+def text_bytes(text: Text, begin: int, end: int) -> bytes:
+    """Return a piece of the text as bytes."""
+    return text[begin:end].tobytes()
+
+
+def _content(source: FileSource, report: Report) -> Text:
+    """Return the bytes as they are stored."""
+    if isinstance(source, str | os.PathLike):
+        if os.fspath(source) == "-":
+            return _array(sys.stdin.buffer.read())
+        return _file_content(Path(source), report)
+    if not hasattr(source, "read"):
+        raise TypeError(f"expected a path, '-' or an open file; found {type(source).__name__}")
+    content = source.read()
+    return _array(content.encode() if isinstance(content, str) else content)
+
+
+def _file_content(path: Path, report: Report) -> Text:
+    try:
+        with path.open("rb") as file:
+            status = os.fstat(file.fileno())
+            if stat.S_ISREG(status.st_mode) and status.st_size >= _MAP_FROM:
+                # A private mapping is writable for numpy, so kernels see one kind of array; nothing is written.
+                return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY), np.uint8)
+            return _array(file.read())
+    except FileNotFoundError:
+        found, advice = "no such file", "Check the path and the working folder."
+    except IsADirectoryError:
+        found, advice = "a folder", "Name a file in it; a folder in BEIR form is read by read_beir."
+    except PermissionError:
+        found, advice = "a file that may not be read", "Check its permissions."
+    except OSError as error:
+        found, advice = f"an input error ({error.strerror})", "Check the disk or the connection, then try again."
+    raise report.fail(None, expected="a readable file", found=found, advice=advice)
+
+
+def _array(content: bytes) -> Text:
+    return np.frombuffer(bytearray(content), np.uint8)
+
+
+def _unpacked(data: Text, packing: str, report: Report, progress: Progress) -> Text:
+    """Unpack all members; what comes before damage is kept in lenient reading, up to the last whole line."""
+    make: Callable[[], Any] = _gzip_member if packing == "gzip" else zstandard.ZstdDecompressor().decompressobj
+    out, trouble = bytearray(), ""
+    try:
+        for piece, done in _members(data, make):
+            out += piece
+            progress(f"unpacking {report.source}", done, len(data))
+    except EOFError:
+        trouble = f"{packing} data that stop in the middle"
+    except (zlib.error, zstandard.ZstdError) as error:
+        trouble = f"damaged {packing} data ({error})"
+    if trouble:
+        report.fault(
+            "truncated", line=None, expected=f"complete {packing} data", found=trouble,
+            advice="Fetch or pack the file again.", repair=f"the {out.count(10):,} whole lines before it were kept",
+        )  # fmt: skip
+        del out[out.rfind(10) + 1 :]
+    return np.frombuffer(out, np.uint8)
+
+
+def _gzip_member() -> Any:
+    return zlib.decompressobj(wbits=31)
+
+
+def _members(data: Text, make: Callable[[], _Unpacker]) -> Iterator[tuple[bytes, int]]:
+    """Yield unpacked pieces and how far the packed data have been used; EOFError where they stop too soon."""
+    member, open_member = make(), True
+    for begin in range(0, len(data), _PIECE):
+        piece = text_bytes(data, begin, begin + _PIECE)
+        while piece:
+            if not open_member:
+                if not piece.strip(b"\0"):
+                    break  # padding after the last member, as tape blocks have it
+                member, open_member = make(), True
+            yield member.decompress(piece), min(begin + _PIECE, len(data))
+            piece, open_member = member.unused_data, not member.eof
+    if open_member:
+        raise EOFError
+
+
+def _as_utf8(data: Text, report: Report) -> Text:
+    """Drop a UTF-8 byte order mark; UTF-16 is a fault that lenient reading converts."""
+    head = data[:3].tobytes()
+    if head == b"\xef\xbb\xbf":
+        return data[3:]
+    if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        report.fault(
+            "utf-16", line=1, expected="UTF-8 text", found="UTF-16 text",
+            advice="Convert it: iconv -f UTF-16 -t UTF-8.", repair="converted",
+        )  # fmt: skip
+        try:
+            return _array(data.tobytes().decode("utf-16").encode())
+        except UnicodeDecodeError:
+            raise report.fail(
+                1, expected="UTF-8 text", found="broken UTF-16 text", advice="Convert it to UTF-8."
+            ) from None
+    return data
+
+
+def latin_1_lines(text: Text) -> tuple[Text, int, int]:
+    """Return the text with every line that is not UTF-8 read as Latin-1, how many, and the first one's number."""
+    lines = io.BytesIO(text.tobytes()).readlines()
+    count = first = 0
+    for i, line in enumerate(lines):
+        try:
+            line.decode()
+        except UnicodeDecodeError:
+            lines[i] = line.decode("latin-1").encode()
+            count, first = count + 1, first or i + 1
+    return _array(b"".join(lines)), count, first

@@ -1,0 +1,131 @@
+"""Runs and judgments back to TREC files. A run that is read again ranks the same: scores are written in full."""
+
+import contextlib
+import gzip
+import os
+import re
+import stat
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, cast
+
+import numpy as np
+import polars as pl
+import zstandard
+from numpy.typing import NDArray
+
+from genm.errors import InputError
+from genm.ids import Ids
+from genm.read.report import shown
+from genm.records import Qrels, Run
+
+Destination = str | os.PathLike[str] | IO[bytes]
+
+_ROWS = 1 << 19  # rows turned into text at a time
+_NOT_PLAIN = re.compile(r"[\x00-\x20]")
+
+
+def write_run(run: Run, destination: Destination, *, tag: str | None = None) -> None:
+    """Write a run as TREC lines `query Q0 document rank score tag`; `-` is standard output.
+
+    Ranks count from 1. Names ending in .gz or .zst are packed. A file appears whole or not at all.
+    """
+    tag = tag if tag is not None else re.sub(r"\s+", "_", run.name.strip()) or "run"
+    _check_word(tag, "tag")
+    _check_ids(run.queries, "query", comment=True)
+    _check_ids(run.docs, "document")
+    rank = np.arange(1, len(run.doc) + 1) - np.repeat(run.starts[:-1], np.diff(run.starts))
+    with _opened(destination) as file:
+        for rows, query, doc in _blocks(run):
+            _write(
+                file,
+                {"query": query, "q0": "Q0", "doc": doc, "rank": rank[rows], "score": run.score[rows], "tag": tag},
+            )
+
+
+def write_qrels(qrels: Qrels, destination: Destination) -> None:
+    """Write judgments as TREC lines `query 0 document relevance`; `-` is standard output."""
+    _check_ids(qrels.queries, "query", comment=True)
+    _check_ids(qrels.docs, "document")
+    with _opened(destination) as file:
+        for rows, query, doc in _blocks(qrels):
+            _write(file, {"query": query, "iteration": "0", "doc": doc, "relevance": qrels.relevance[rows]})
+
+
+def _blocks(records: Run | Qrels) -> Iterator[tuple[slice, pl.Series, pl.Series]]:
+    """Yield blocks of rows with the ids of their queries and documents."""
+    queries, docs = (
+        pl.Series(list(records.queries), dtype=pl.String),
+        pl.Series(list(records.docs), dtype=pl.String),
+    )
+    for begin in range(0, len(records.doc), _ROWS):
+        rows = slice(begin, min(begin + _ROWS, len(records.doc)))
+        query = np.searchsorted(records.starts, np.arange(rows.start, rows.stop), side="right") - 1
+        yield rows, queries.gather(query), docs.gather(records.doc[rows])
+
+
+def _write(file: IO[bytes], columns: dict[str, pl.Series | NDArray[np.generic] | str]) -> None:
+    n = len(columns["doc"])
+    series = {k: pl.repeat(v, n, eager=True) if isinstance(v, str) else pl.Series(v) for k, v in columns.items()}
+    pl.DataFrame(series).write_csv(file, include_header=False, separator=" ", quote_style="never")
+
+
+def _check_ids(ids: Ids, what: str, *, comment: bool = False) -> None:
+    """Refuse ids that a line of columns cannot hold: empty, with white space, or that make it a comment."""
+    lengths = np.diff(ids.starts)
+    suspicious = not lengths.all() or bool((ids.text <= 32).any())
+    if suspicious or (comment and bool((ids.text[ids.starts[:-1]] == 35).any())):
+        for text in ids:
+            _check_word(text, f"{what} id", comment=comment)
+
+
+def _check_word(text: str, what: str, *, comment: bool = False) -> None:
+    if not text or _NOT_PLAIN.search(text) or (comment and text.startswith("#")):
+        raise InputError(
+            f"{what}: expected a word that a TREC line can hold; found {shown(text)}. "
+            f"It must not be empty, hold white space{' or begin with #' if comment else ''}; rename it."
+        )
+
+
+@contextlib.contextmanager
+def _opened(destination: Destination) -> Iterator[IO[bytes]]:
+    """Open for writing: standard output, an open file, or a new file beside the old that then takes its name."""
+    if not isinstance(destination, str | os.PathLike):
+        yield destination
+        return
+    if os.fspath(destination) == "-":
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    path = Path(destination)
+    special = path.exists() and not path.is_file()  # a pipe or a device is written to, never replaced
+    part = path if special else path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with part.open("wb") as raw, _packed(raw, path) as file:
+            yield file
+        if not special:
+            if path.exists():
+                part.chmod(stat.S_IMODE(path.stat().st_mode))
+            part.replace(path)
+    except BaseException as error:
+        if not special:
+            part.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise InputError(
+                f"{path}: expected a file that can be written; found: {error.strerror or error}. "
+                "Name a file in a folder that exists and has room."
+            ) from error
+        raise
+
+
+@contextlib.contextmanager
+def _packed(raw: IO[bytes], path: Path) -> Iterator[IO[bytes]]:
+    if path.suffix == ".gz":
+        with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as file:  # the same run, the same bytes
+            yield cast("IO[bytes]", file)
+    elif path.suffix in (".zst", ".zstd"):
+        with zstandard.ZstdCompressor().stream_writer(raw, closefd=False) as file:
+            yield file
+    else:
+        yield raw
