@@ -72,9 +72,7 @@ class TestContentKey:
     def test_key_is_the_same_in_another_process(self):
         code = "from genm.cache import content_key as k; print(k({'x', 'y', 'z'}, {'b': 1.5}, 'é'))"
         env = {**os.environ, "PYTHONHASHSEED": "77"}
-        out = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=env
-        )
+        out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=env)
         assert out.stdout.strip() == cache.content_key({"x", "y", "z"}, {"b": 1.5}, "é")
 
     def test_nan_and_signed_zero_are_values_like_others(self):
@@ -252,9 +250,7 @@ class TestTogether:
     def test_two_processes_build_once(self, tmp_path):
         context = multiprocessing.get_context("spawn")
         gate = context.Barrier(2)
-        workers = [
-            context.Process(target=_build_slowly, args=(str(tmp_path / "ledger"), gate)) for _ in range(2)
-        ]
+        workers = [context.Process(target=_build_slowly, args=(str(tmp_path / "ledger"), gate)) for _ in range(2)]
         for worker in workers:
             worker.start()
         for worker in workers:
@@ -264,9 +260,7 @@ class TestTogether:
 
     def test_threads_build_once(self, tmp_path):
         gate = threading.Barrier(4)
-        workers = [
-            threading.Thread(target=_build_slowly, args=(str(tmp_path / "ledger"), gate)) for _ in range(4)
-        ]
+        workers = [threading.Thread(target=_build_slowly, args=(str(tmp_path / "ledger"), gate)) for _ in range(4)]
         for worker in workers:
             worker.start()
         for worker in workers:

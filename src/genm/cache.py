@@ -131,9 +131,7 @@ def _chunks(part: object) -> Iterator[bytes]:
     elif isinstance(part, np.ndarray | np.generic):
         array = np.asarray(part)
         if array.dtype.hasobject:
-            raise InputError(
-                "content_key: expected an array of numbers or fixed-width text; found Python objects"
-            )
+            raise InputError("content_key: expected an array of numbers or fixed-width text; found Python objects")
         array = np.ascontiguousarray(array, array.dtype.newbyteorder("<")).reshape(array.shape)
         yield f"array:{np.lib.format.dtype_to_descr(array.dtype)}:{array.shape}:".encode()
         yield array.tobytes()

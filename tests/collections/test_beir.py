@@ -30,9 +30,10 @@ def test_a_folder_becomes_a_collection(tmp_path):
     assert c.name == tmp_path.name
     assert c.doc_ids == ("d1", "d2")
     assert c.doc_texts == ("Fox red", "blue sea")
-    assert c.query_ids == tuple(c.qrels.queries) == ("q2", "q1")
+    assert c.query_ids == ("q2", "q1")
     assert c.query_texts == ("sea", "fox")
-    assert c.qrels.relevance.tolist() == [1, 2, 0]
+    assert list(c.qrels.queries) == ["q1", "q2"]
+    assert c.qrels.relevance.tolist() == [2, 0, 1]
     assert [(n.code, n.count) for n in c.notes] == [("unjudged-query", 1)]
 
 

@@ -1,5 +1,6 @@
 """Every trap of the collections that is known has its test here; see docs/collections.md."""
 
+import functools
 from collections import Counter
 
 import numpy as np
@@ -7,6 +8,8 @@ import pytest
 
 from genm.collections.smart import SMART, load_smart, read_smart, smart_stopwords
 from genm.errors import FormatError, InputError
+
+load = functools.cache(load_smart)  # records are frozen, so that tests may share them
 
 CISI_UNJUDGED = (
     "36 38 40 47 48 51 53 59 60 63 64 68 70 72 73 74 75 77 78 80 83 85 86 87 88 89 91 93 94 "
@@ -45,7 +48,7 @@ class TestAll:
         ],
     )
     def test_counts(self, smart_data, name, docs, queries, n_judged, pairs):
-        c = load_smart(name, data=smart_data)
+        c = load(name, data=smart_data)
         assert c.name == name
         assert c.doc_ids == tuple(str(i) for i in range(1, docs + 1))
         assert c.query_ids == tuple(str(i) for i in range(1, queries + 1))
@@ -67,9 +70,9 @@ class TestAll:
 
     def test_links_are_never_part_of_a_text(self, smart_data):
         for name in ("cisi", "cacm"):
-            c = load_smart(name, data=smart_data)
+            c = load(name, data=smart_data)
             assert not any("\t" in text for text in c.doc_texts)
-        assert text_of(load_smart("cacm", data=smart_data), "1") == (
+        assert text_of(load("cacm", data=smart_data), "1") == (
             "Preliminary Report-International Algebraic Language"
         )
 
@@ -80,28 +83,28 @@ class TestAll:
 
 class TestMed:
     def test_no_document_is_relevant_to_two_queries(self, smart_data):
-        pairs = judged(load_smart("med", data=smart_data))
+        pairs = judged(load("med", data=smart_data))
         assert max(Counter(d for of_query in pairs.values() for d in of_query).values()) == 1
 
     def test_third_column_is_the_document(self, smart_data):
-        assert {"13", "14", "15"} <= judged(load_smart("med", data=smart_data))["1"].keys()
+        assert {"13", "14", "15"} <= judged(load("med", data=smart_data))["1"].keys()
 
     def test_grading_is_refused_where_there_are_no_codes(self, smart_data):
         for options in ({"graded": True}, {"source_paper": False}):
             with pytest.raises(InputError, match="Only cran's judgments have codes"):
-                load_smart("med", data=smart_data, **options)
+                load("med", data=smart_data, **options)
 
 
 class TestCran:
     def test_queries_are_numbered_by_their_place(self, smart_data):
-        c = load_smart("cran", data=smart_data)
+        c = load("cran", data=smart_data)
         assert c.query_texts[2].startswith("what problems of heat conduction in composite slabs")  # .I 004
         assert c.query_ids[2] == "3"
         assert c.query_ids[-1] == "225"  # .I 365
         assert note(c, "query-numbering").count == 223
 
     def test_the_right_join_shares_more_words_with_its_documents_than_the_wrong_one(self, smart_data):
-        c = load_smart("cran", data=smart_data)
+        c = load("cran", data=smart_data)
         stop = smart_stopwords(smart_data)
         words = {d: set(t.split()) - stop for d, t in zip(c.doc_ids, c.doc_texts, strict=True)}
 
@@ -117,90 +120,88 @@ class TestCran:
         assert overlap(40) < 0.2
 
     def test_all_codes_are_relevant(self, smart_data):
-        pairs = judged(load_smart("cran", data=smart_data))
+        pairs = judged(load("cran", data=smart_data))
         assert sum(map(len, pairs.values())) == 1837
         assert pairs["1"]["184"] == 1
 
     def test_source_paper_can_be_left_out(self, smart_data):
-        c = load_smart("cran", data=smart_data, source_paper=False)
+        c = load("cran", data=smart_data, source_paper=False)
         assert len(c.qrels.doc) == 1612
         assert len(c.qrels.queries) == 225
 
     def test_graded_is_five_minus_the_code_and_the_source_paper_counts_as_code_1(self, smart_data):
-        c = load_smart("cran", data=smart_data, graded=True)
+        c = load("cran", data=smart_data, graded=True)
         assert Counter(c.qrels.relevance.tolist()) == {4: 128 + 225, 3: 387, 2: 734, 1: 363}
         assert judged(c)["1"]["184"] == 3  # code 2
-        without = load_smart("cran", data=smart_data, graded=True, source_paper=False)
+        without = load("cran", data=smart_data, graded=True, source_paper=False)
         assert Counter(without.qrels.relevance.tolist()) == {4: 128, 3: 387, 2: 734, 1: 363}
 
     def test_queries_31_119_and_215_have_no_document_of_codes_1_to_3(self, smart_data):
-        pairs = judged(load_smart("cran", data=smart_data, graded=True, source_paper=False))
+        pairs = judged(load("cran", data=smart_data, graded=True, source_paper=False))
         assert [q for q, grades in pairs.items() if max(grades.values()) < 2] == ["31", "119", "215"]
 
     def test_empty_documents_are_kept_and_their_judgment_too(self, smart_data):
-        c = load_smart("cran", data=smart_data)
+        c = load("cran", data=smart_data)
         assert [d for d, t in zip(c.doc_ids, c.doc_texts, strict=True) if not t] == ["471", "995"]
         assert note(c, "empty-document").count == 2
         assert "995" in judged(c)["125"]
 
     def test_stray_field_marks_do_not_cut_an_abstract(self, smart_data):
-        c = load_smart("cran", data=smart_data)
+        c = load("cran", data=smart_data)
         assert "application to turbulent separations" in text_of(c, "240")
         assert text_of(c, "240").endswith("heat transfer in a laminar separated flow .")
         assert "benser, w.a. limit characteristics" in text_of(c, "576")
         assert "chapter xiii compressor operation" in text_of(c, "578")
         assert note(c, "stray-field-mark").count == 4
-        authors = load_smart("cran", data=smart_data, doc_fields=("A", "B"))
+        authors = load("cran", data=smart_data, doc_fields=("A", "B"))
         assert text_of(authors, "240") == "dean r. chapman naca technote 3792"
 
     def test_title_counts_twice_by_default_and_that_is_said(self, smart_data):
-        c = load_smart("cran", data=smart_data)
+        c = load("cran", data=smart_data)
         assert text_of(c, "1").count("aerodynamics of a wing in a slipstream") == 2
         assert note(c, "title-repeated").count == 1396  # word for word; two more differ by a misprint
-        once = load_smart("cran", data=smart_data, doc_fields=("W",))
+        once = load("cran", data=smart_data, doc_fields=("W",))
         assert text_of(once, "1").count("aerodynamics of a wing in a slipstream") == 1
         assert not [n for n in once.notes if n.code == "title-repeated"]
 
 
 class TestCisi:
     def test_unjudged_queries_stay_queries(self, smart_data):
-        c = load_smart("cisi", data=smart_data)
+        c = load("cisi", data=smart_data)
         assert sorted(set(c.query_ids) - set(c.qrels.queries), key=int) == CISI_UNJUDGED.split()
         assert note(c, "unjudged-query").count == 36
 
     def test_query_fields(self, smart_data):
-        short = load_smart("cisi", data=smart_data).query_texts[57]
-        both = load_smart("cisi", data=smart_data, query_fields=("T", "W")).query_texts[57]
+        short = load("cisi", data=smart_data).query_texts[57]
+        both = load("cisi", data=smart_data, query_fields=("T", "W")).query_texts[57]
         assert both.endswith(short)
         assert len(both) > len(short)
 
     def test_all_authors_are_read(self, smart_data):
-        authors = text_of(load_smart("cisi", data=smart_data, doc_fields=("A",)), "207")
+        authors = text_of(load("cisi", data=smart_data, doc_fields=("A",)), "207")
         assert authors.startswith("Orr, Richard H. Pings, Vern M. Pizer, Irwin H. Olson, Edwin E. ")
         assert authors.count(",") == 5
 
     def test_marks_followed_by_blanks_open_their_field(self, smart_data):
-        assert text_of(load_smart("cisi", data=smart_data, doc_fields=("T",)), "2") == (
-            "Use Made of Technical Libraries"
-        )
+        assert text_of(load("cisi", data=smart_data, doc_fields=("T",)), "2") == ("Use Made of Technical Libraries")
 
     def test_documents_with_the_same_text_stay_apart(self, smart_data):
-        c = load_smart("cisi", data=smart_data)
+        c = load("cisi", data=smart_data)
         for a, b in (("234", "1440"), ("1084", "1447")):
             assert text_of(c, a) == text_of(c, b)
 
 
 class TestCacm:
     def test_zero_padded_queries_meet_their_texts(self, smart_data):
-        c = load_smart("cacm", data=smart_data)
+        c = load("cacm", data=smart_data)
         assert "1410" in judged(c)["1"]
         assert "TSS (Time Sharing System)" in c.query_texts[0]
         assert sorted(set(c.query_ids) - set(c.qrels.queries), key=int) == CACM_UNJUDGED.split()
 
     def test_asker_and_wanted_authors_are_not_part_of_the_query(self, smart_data):
-        plain = load_smart("cacm", data=smart_data)
+        plain = load("cacm", data=smart_data)
         assert "Richard Alexander" not in plain.query_texts[0]
-        with_authors = load_smart("cacm", data=smart_data, query_fields=("W", "A"))
+        with_authors = load("cacm", data=smart_data, query_fields=("W", "A"))
         longer = [
             q
             for q, a, b in zip(plain.query_ids, plain.query_texts, with_authors.query_texts, strict=True)
@@ -209,14 +210,14 @@ class TestCacm:
         assert longer == ["2", "31", "33", "34", "35", "54", "57", "61"]
 
     def test_titles_stand_in_for_missing_abstracts(self, smart_data):
-        assert all(load_smart("cacm", data=smart_data).doc_texts)
-        abstracts = load_smart("cacm", data=smart_data, doc_fields=("W",))
+        assert all(load("cacm", data=smart_data).doc_texts)
+        abstracts = load("cacm", data=smart_data, doc_fields=("W",))
         assert note(abstracts, "empty-document").count == 1617
-        titles = load_smart("cacm", data=smart_data, doc_fields=("T",))
+        titles = load("cacm", data=smart_data, doc_fields=("T",))
         assert [d for d, t in zip(titles.doc_ids, titles.doc_texts, strict=True) if not t] == ["3193"]
 
     def test_repeated_documents_stay_apart(self, smart_data):
-        counts = Counter(text.lower() for text in load_smart("cacm", data=smart_data).doc_texts)
+        counts = Counter(text.lower() for text in load("cacm", data=smart_data).doc_texts)
         assert sum(n for n in counts.values() if n > 1) == 363
         assert sum(n > 1 for n in counts.values()) == 152
 

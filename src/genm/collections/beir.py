@@ -5,9 +5,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from genm.collections.judgments import make_qrels
 from genm.errors import FormatError, InputError
-from genm.records import Collection, Note, Qrels
+from genm.records import Collection, Note
 
 
 def is_beir_folder(folder: Path) -> bool:
@@ -20,6 +19,8 @@ def load_beir(folder: str | os.PathLike[str], *, split: str = "test") -> Collect
 
     The queries of other splits stand in the same file; a note says how many were left out.
     """
+    from genm.read import read_qrels  # it brings polars along, which a user of other collections need not wait for
+
     base = Path(folder).expanduser()
     for name in ("corpus.jsonl", "queries.jsonl"):
         if not (base / name).is_file():
@@ -29,7 +30,7 @@ def load_beir(folder: str | os.PathLike[str], *, split: str = "test") -> Collect
         for doc_id, record in _read_records(base / "corpus.jsonl")
     }
     queries = {query_id: record["text"] for query_id, record in _read_records(base / "queries.jsonl")}
-    qrels = _read_qrels(_qrels_path(base, split), tuple(queries))
+    qrels = read_qrels(_qrels_path(base, split))
     judged = set(qrels.queries)
     if unknown := sorted(judged - queries.keys()):
         raise InputError(f"{base}: expected the text of every judged query; found none for {unknown[0]!r}")
@@ -48,7 +49,7 @@ def load_beir(folder: str | os.PathLike[str], *, split: str = "test") -> Collect
         query_ids=tuple(kept),
         query_texts=tuple(kept.values()),
         qrels=qrels,
-        notes=tuple(notes),
+        notes=(*qrels.notes, *notes),
     )
 
 
@@ -79,19 +80,3 @@ def _read_records(path: Path) -> Iterator[tuple[str, dict[str, str]]]:
                 raise FormatError(str(path), n, "distinct ids", f"{record_id!r} again", "Remove one of them.")
             seen.add(record_id)
             yield record_id, record
-
-
-def _read_qrels(path: Path, query_order: tuple[str, ...]) -> Qrels:
-    triples: list[tuple[str, str, int]] = []
-    with path.open(encoding="utf-8-sig") as file:
-        for n, line in enumerate(file, 1):
-            cells = line.rstrip("\r\n").split("\t")
-            if not line.strip() or (n == 1 and cells[0] == "query-id"):
-                continue
-            try:
-                query_id, doc_id, grade = cells
-                triples.append((query_id, doc_id, int(grade)))
-            except ValueError:
-                expected = "three columns between tabs (query-id, corpus-id, a whole score)"
-                raise FormatError(str(path), n, expected, repr(line[:60]), "Is this BEIR's format?") from None
-    return make_qrels(triples, query_order=query_order)

@@ -63,10 +63,11 @@ def read_records(path: Path, *, last_field: str | None = None) -> tuple[list[Sma
     field: str | None = None
     strays: list[int] = []
     for n, line in enumerate(read_text(path), 1):
-        if opened := _RECORD.fullmatch(line):
+        marked = line.startswith(".")
+        if marked and (opened := _RECORD.fullmatch(line)):
             records.append((int(opened[1]), {}))
             field = None
-        elif (mark := _FIELD.fullmatch(line)) and records:
+        elif marked and records and (mark := _FIELD.fullmatch(line)):
             if field is not None and field == last_field:
                 strays.append(records[-1][0])
             else:
