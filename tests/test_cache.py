@@ -195,16 +195,15 @@ class TestBrokenEntries:
         cache.cached("x", (1,), never)
 
     @settings(deadline=None, max_examples=80)
-    @given(st.data())
+    @given(st.integers(0, 10**6), st.integers(1, 255))
     @pytest.mark.filterwarnings("ignore::genm.errors.GenmWarning")
-    def test_one_changed_byte_never_gives_other_numbers(self, data):
+    def test_one_changed_byte_never_gives_other_numbers(self, place, change):
         array = np.arange(40, dtype=np.float64)
         cache.clear_cache()
         cache.cached("x", (1,), lambda: {"a": array})
         path = the_entry(cache.cache_folder())
         raw = bytearray(path.read_bytes())
-        at = data.draw(st.integers(0, len(raw) - 1))
-        raw[at] ^= data.draw(st.integers(1, 255))
+        raw[place % len(raw)] ^= change  # the length differs by a digit of the time that building took
         path.write_bytes(raw)
         np.testing.assert_array_equal(cache.cached("x", (1,), lambda: {"a": array})["a"], array)
 
