@@ -1,0 +1,139 @@
+"""Whether an engine's technique is the same function as a model's normaliser, and where they differ."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+
+from genm.export.target import Technique
+from genm.records import Normalizer, NormalizerKind
+
+_EVERY = frozenset({"kind", "scale", "shift", "floor", "floor_at", "missing"})
+_BOUNDS = frozenset({"lower", "upper", "lower_mode", "upper_mode"})
+_STUCK = frozenset({"constant", "constant_within"})
+_READ: Mapping[NormalizerKind, frozenset[str]] = {
+    "none": _EVERY,
+    "minmax": _EVERY | _BOUNDS | _STUCK,
+    "max": _EVERY | _STUCK,
+    "sum": _EVERY | _STUCK,
+    "zscore": _EVERY | _STUCK | {"ddof", "at_mean"},
+    "l2": _EVERY | _STUCK,
+    "rank": _EVERY,
+    "reciprocal": _EVERY | {"k"},
+    "affine": _EVERY | _BOUNDS,
+    "atan": _EVERY,
+    "sigmoid": _EVERY,
+}
+_DEFAULT = Normalizer()
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A technique held against a normaliser; no differences means that both compute the same."""
+
+    technique: Technique
+    differences: tuple[str, ...]
+    normalizer: Normalizer
+    """The normaliser as the technique would have it: the model's where they agree."""
+
+
+def canonical(normalizer: Normalizer) -> Normalizer:
+    """Return the normaliser with everything that its kind does not read put back to the default."""
+    read = _READ[normalizer.kind]
+    kept = {f.name: getattr(normalizer if f.name in read else _DEFAULT, f.name) for f in fields(Normalizer)}
+    for end in ("lower", "upper"):
+        if kept[end] is None or kept[f"{end}_mode"] == "ignore":
+            kept[end], kept[f"{end}_mode"] = None, "apply"
+    if kept["floor"] is None:
+        kept["floor_at"] = None
+    elif kept["floor_at"] is None:
+        kept["floor_at"] = kept["floor"]
+    return Normalizer(**kept)
+
+
+def line_of(normalizer: Normalizer) -> tuple[float, float] | None:
+    """Return (slope, offset) when the normalised score is slope * score + offset for every list."""
+    if normalizer.floor is not None or normalizer.kind not in ("none", "affine"):
+        return None
+    if normalizer.kind == "none":
+        return normalizer.scale, normalizer.shift
+    lower, upper = normalizer.lower, normalizer.upper
+    modes = (normalizer.lower_mode, normalizer.upper_mode)
+    if lower is None or upper is None or modes != ("apply", "apply") or not upper > lower:
+        return None
+    slope = normalizer.scale / (upper - lower)
+    return slope, normalizer.shift - slope * lower
+
+
+def at_zero(normalizer: Normalizer) -> float | None:
+    """Return what a raw score of 0 becomes, where that does not depend on the list."""
+    line = line_of(normalizer)
+    if line is not None:
+        return line[1]
+    if normalizer.floor is not None or normalizer.kind not in ("atan", "sigmoid"):
+        return None
+    return normalizer.shift + (0.5 * normalizer.scale if normalizer.kind == "sigmoid" else 0.0)
+
+
+def match(normalizer: Normalizer, technique: Technique) -> Match:
+    """Hold a normaliser against a technique, field by field."""
+    own = canonical(normalizer)
+    theirs = canonical(technique.normalizer)
+    if technique.line != "no" and (line := line_of(own)) is not None:
+        return _match_line(own, technique, line)
+    differences: list[str] = []
+    agreed: dict[str, object] = {}
+    for item in fields(Normalizer):
+        mine, engines = getattr(own, item.name), getattr(theirs, item.name)
+        if item.name in technique.free or (technique.bounds and item.name in _BOUNDS):
+            agreed[item.name] = mine
+            differences += _not_whole(item.name, mine, technique) + _not_mode(item.name, own, technique)
+        elif mine != engines:
+            differences.append(f"{item.name} {_shown(mine)}, where it has {_shown(engines)}")
+    if own.kind != theirs.kind:  # the rest of the list would only repeat it
+        return Match(technique, (differences[0],), technique.normalizer)
+    return Match(technique, tuple(differences), replace(theirs, **agreed))  # type: ignore[arg-type]
+
+
+def nearest(normalizer: Normalizer, techniques: tuple[Technique, ...]) -> Match:
+    """Return the technique that differs in the fewest things; of equals, the target's first."""
+    held = [match(normalizer, technique) for technique in techniques]
+    kind = canonical(normalizer).kind
+    return min(held, key=lambda m: (bool(m.differences), m.technique.normalizer.kind != kind, len(m.differences)))
+
+
+def _match_line(own: Normalizer, technique: Technique, line: tuple[float, float]) -> Match:
+    slope, offset = line
+    differences = []
+    if technique.line == "slope" and offset != 0.0:
+        differences.append(f"an offset of {offset:g} for retrieved documents, where it has none")
+    if technique.line == "slope" and slope <= 0.0:
+        differences.append(f"a slope of {slope:g}, where it must be above 0 to go into the weight")
+    if slope == 0.0:
+        differences.append("a scale of 0, which leaves nothing of the score")
+    if own.missing != technique.normalizer.missing and "missing" not in technique.free:
+        there = _shown(technique.normalizer.missing)
+        differences.append(f"missing {_shown(own.missing)}, where it has {there}")
+    elif own.missing == "minimum":
+        differences.append('missing "minimum", where it must be a number')
+    return Match(technique, tuple(differences), own)
+
+
+def _not_whole(name: str, value: object, technique: Technique) -> list[str]:
+    if name not in technique.whole or not isinstance(value, float | int):
+        return []
+    low, high = technique.whole[name]
+    if float(value).is_integer() and low <= value <= high:
+        return []
+    return [f"{name} {_shown(value)}, where it takes whole numbers from {low:g} to {high:g}"]
+
+
+def _not_mode(name: str, own: Normalizer, technique: Technique) -> list[str]:
+    if name not in ("lower_mode", "upper_mode") or getattr(own, name.removesuffix("_mode")) is None:
+        return []
+    mode = getattr(own, name)
+    if mode in technique.bounds:
+        return []
+    return [f'{name} "{mode}", where it knows {" and ".join(sorted(technique.bounds))}']
+
+
+def _shown(value: object) -> str:
+    return f'"{value}"' if isinstance(value, str) else f"{value:g}" if isinstance(value, float) else str(value)

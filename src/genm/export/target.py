@@ -1,0 +1,167 @@
+"""What is known of a search engine: its normalisers, window, limits and the words it takes.
+
+A target is data. The three functions in it are the only code an engine has: `compose` puts the learned numbers
+in the engine's own form, `render` writes that form as text, and `simulate` computes what the engine would return
+when it is told exactly that.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from genm.errors import InputError
+from genm.records import BoundMode, Normalizer, Note
+
+Lists = Sequence[Mapping[str, float]]
+"""What each ranker returned for one query: doc id to raw score, higher is better."""
+
+Document = Mapping[str, Any]
+"""What an engine is told: plain JSON values."""
+
+
+class ExportError(InputError):
+    """A model or a setting that the engine cannot take; says why and what comes nearest."""
+
+    code = "export"
+
+
+@dataclass(frozen=True, slots=True)
+class Technique:
+    """A way of normalising that an engine knows, with what it does at the edges."""
+
+    word: str
+    """The engine's own name for it."""
+    normalizer: Normalizer
+    free: frozenset[str] = frozenset()
+    """Fields of the normaliser that the engine lets one choose."""
+    bounds: frozenset[BoundMode] = frozenset()
+    """How fixed bounds may be used, if they can be given at all."""
+    line: Literal["no", "slope", "any"] = "no"
+    """slope: any positive multiple of the score, since it can go into the weight; any: any straight line."""
+    group: str = ""
+    """Techniques of different groups cannot be used together."""
+    whole: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """Free fields that must be whole numbers, with their limits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """How many documents of each ranker the engine looks at."""
+
+    default: int | None
+    """What it does when nothing is said; None: there is no limit of its own."""
+    each: bool = False
+    """Whether every ranker may have a window of its own."""
+    least: int = 1
+    most: int | None = None
+    rerank: bool = False
+    """One set of candidates, for each of which every ranker's score is computed: nothing is missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class WeightRule:
+    """Which weights an engine accepts; None: no limit."""
+
+    least: float | None = 0.0
+    above: bool = False
+    """Whether a weight must be above `least`, not just at it."""
+    most: float | None = None
+    sum_to_one: bool = False
+    equal: bool = False
+    """Only equal weights mean what they meant in training."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Something the user may say with `--set NAME=VALUE` (or RANKER.NAME=VALUE)."""
+
+    name: str
+    default: str
+    what: str
+    kind: Literal["text", "name", "count", "json"] = "text"
+    choices: tuple[str, ...] = ()
+    stands_in: bool = False
+    """Whether the default only marks the place of what a query brings."""
+
+
+@dataclass(frozen=True, slots=True)
+class Guide:
+    """The prose of an engine's page: what is assumed of the index and what to do with the exported text."""
+
+    index: str
+    runs: str
+    send: str
+    rankers: tuple[str, ...] = ("bm25", "dense")
+    """The rankers of the page's example."""
+    weights: tuple[float, ...] = (0.35, 0.65)
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One ranker as the engine will be told of it."""
+
+    ranker: str
+    weight: float
+    normalizer: Normalizer
+    technique: str
+    depth: int | None
+    settings: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A model that fits the target, with every setting resolved."""
+
+    parts: tuple[Part, ...]
+    window: int
+    """The shared window; of targets with a window for each ranker, the largest."""
+    settings: Mapping[str, str]
+
+    def count(self, name: str) -> int:
+        """Return a setting that was checked to be a whole number."""
+        return int(self.settings[name])
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One engine, or one of an engine's ways of fusing."""
+
+    name: str
+    title: str
+    versions: str
+    techniques: tuple[Technique, ...]
+    """The first is the one to train with unless another is asked for."""
+    window: Window
+    weights: WeightRule
+    compose: Callable[[Order], dict[str, Any]]
+    render: Callable[[Document], str]
+    simulate: Callable[[Document, Lists], dict[str, float]]
+    guide: Guide
+    media_type: str = "application/json"
+    suffix: str = "json"
+    words: Mapping[str, str] = field(default_factory=dict)
+    """The technique to train a text or a vector ranker with, where it is not the first for both."""
+    shared: frozenset[str] = frozenset()
+    """Fields of the normaliser that must be the same for all rankers."""
+    n_rankers: tuple[int, int | None] = (1, None)
+    settings: tuple[Setting, ...] = ()
+    ranker_settings: tuple[Setting, ...] = ()
+    notes: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+
+    @property
+    def normalizer(self) -> Normalizer:
+        """What to train with for this engine."""
+        return self.techniques[0].normalizer
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """Text that the engine accepts, and what its user should know."""
+
+    text: str
+    media_type: str
+    file_name: str
+    document: Document
+    notes: tuple[Note, ...] = ()

@@ -1,0 +1,62 @@
+"""The rules to train under, so that exported weights do in the engine what they did in training."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from genm.export.ordering import guessed_type
+from genm.export.registry import find_target
+from genm.export.target import ExportError, Target, Technique
+from genm.records import Normalizer, Run
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingRules:
+    """What `align_runs` is to be given: a normaliser for each ranker, and one depth for all."""
+
+    normalizers: Mapping[str, Normalizer]
+    depth: int | None
+
+
+def training_rules(
+    to: str,
+    rankers: Mapping[str, Run] | Sequence[str],
+    *,
+    techniques: Mapping[str, str] | None = None,
+    window: int | None = None,
+) -> TrainingRules:
+    """Return the target's own normalisers and window for these rankers.
+
+    `techniques` names one of the target's techniques for a ranker (or for all, under "*"); else it is the
+    target's first. Where an engine takes fixed bounds only, they are the ends of the given runs' scores. The
+    window is the engine's default, though at least 100, unless another is given.
+    """
+    target, asked = find_target(to), dict(techniques or {})
+    unknown = [name for name in asked if name != "*" and name not in rankers]
+    if unknown:
+        raise ExportError(f"techniques: expected the rankers {', '.join(rankers)}; found {', '.join(unknown)}.")
+    normalizers = {}
+    for name in rankers:
+        word = asked.get(name, asked.get("*", target.words.get(guessed_type(name), target.techniques[0].word)))
+        run = rankers[name] if isinstance(rankers, Mapping) else None
+        normalizers[name] = _bounded(_technique(target, word), run, target)
+    if target.window.rerank:
+        return TrainingRules(normalizers, None)
+    least = max(target.window.least, min(100, target.window.most or 100))
+    return TrainingRules(normalizers, window or max(target.window.default or 100, least))
+
+
+def _technique(target: Target, word: str) -> Technique:
+    for technique in target.techniques:
+        if technique.word == word:
+            return technique
+    words = ", ".join(technique.word for technique in target.techniques)
+    raise ExportError(f"{target.title}: expected a technique of {words}; found {word!r:.60}.")
+
+
+def _bounded(technique: Technique, run: Run | None, target: Target) -> Normalizer:
+    normalizer = technique.normalizer
+    if normalizer.kind != "affine" or run is None or not len(run.score):
+        return normalizer
+    low, high = float(run.score.min()), float(run.score.max())
+    low = 0.0 if target.window.rerank else min(low, 0.0)  # a document that does not match scores 0 there
+    return replace(normalizer, lower=low, upper=high) if high > low else normalizer

@@ -1,0 +1,62 @@
+"""From a model to text that an engine accepts, and how far that text is from the model."""
+
+from collections.abc import Mapping
+
+from genm.export.ordering import Reason, order_for
+from genm.export.registry import find_target, targets
+from genm.export.target import Exported, ExportError, Target
+from genm.model import Model
+from genm.records import Note
+
+
+def export_model(
+    model: Model, to: str, *, settings: Mapping[str, str] | None = None, approximate: bool = False
+) -> Exported:
+    """Write the model as the target's request, pipeline, profile, statement or code.
+
+    A model that the target cannot express exactly is refused with the reasons and what comes nearest, unless
+    `approximate`: then it is bent to fit and the notes say how; `measured_loss` tells what that costs.
+    """
+    target = find_target(to)
+    order, reasons, notes = order_for(model, target, settings or {})
+    if reasons and not approximate:
+        raise ExportError(_refusal(model, target, reasons))
+    document = target.compose(order)
+    said = [Note("approximate", 1, f"Not exact: {reason.text}.") for reason in reasons]
+    told = [Note("engine", 1, text) for text in target.notes]
+    return Exported(
+        text=target.render(document),
+        media_type=target.media_type,
+        file_name=f"{target.name}.{target.suffix}",
+        document=document,
+        notes=(*said, *notes, *told),
+    )
+
+
+def why_not(model: Model, to: str, *, settings: Mapping[str, str] | None = None) -> tuple[str, ...]:
+    """Return why the target cannot express the model exactly; nothing if it can."""
+    _, reasons, _ = order_for(model, find_target(to), settings or {})
+    return tuple(reason.text for reason in reasons)
+
+
+def exact_targets(model: Model) -> tuple[str, ...]:
+    """Return the names of the targets that express the model exactly as it is."""
+    return tuple(name for name, target in targets().items() if _exact(model, target))
+
+
+def _exact(model: Model, target: Target) -> bool:
+    try:
+        return not order_for(model, target, {})[1]
+    except ExportError:
+        return False
+
+
+def _refusal(model: Model, target: Target, reasons: list[Reason]) -> str:
+    causes = "; ".join(reason.text for reason in reasons)
+    remedies = ", and ".join(dict.fromkeys(reason.remedy for reason in reasons))
+    others = exact_targets(model)
+    elsewhere = f" As it is, the model goes exactly to: {', '.join(others)}." if others else ""
+    return (
+        f"{target.title} cannot express this model exactly: {causes}. "
+        f"Nearest exact way: {remedies}.{elsewhere} To write it all the same, ask for an approximate export."
+    )
