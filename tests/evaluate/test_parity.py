@@ -1,6 +1,5 @@
 """Every value equals trec_eval's, bit for bit, on random runs full of ties, grades and gaps."""
 
-
 import numpy as np
 import pytrec_eval
 from hypothesis import assume, given, settings
@@ -40,7 +39,7 @@ def trec_values(scores: Scores, grades: Grades, names: list[str], rel: int, *, j
     return np.nan_to_num(values)  # iprec_at_recall divides by 0 where judged_only leaves nothing
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 @given(scores=tied_runs(), grades=judgments(), rel=st.integers(1, 3), judged_only=st.booleans())
 def test_values_equal_those_of_trec_eval(scores: Scores, grades: Grades, rel: int, judged_only: bool) -> None:
     assume(set(scores) & set(grades))

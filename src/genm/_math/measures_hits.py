@@ -16,6 +16,9 @@ Codes = NDArray[np.int32]
 Floats = NDArray[np.float64]
 
 
+_NEAR_BITS = 13
+
+
 class Hits(NamedTuple):
     """Judged documents that were retrieved."""
 
@@ -59,12 +62,27 @@ def hits_of_run(
     score = np.require(score, np.float64, ("C", "W"))
     hits = _no_hits(len(low), len(judged_doc))
     widest = int(np.diff(judged_starts).max(initial=0))
+    deepest = int((high - low).max(initial=0))
 
     def work(begin: int, end: int) -> None:
-        _join(begin, end, widest, low, high, doc, score, judged_starts, judged_doc, grade, *hits)
+        _join(begin, end, widest, deepest, low, high, doc, score, judged_starts, judged_doc, grade, *hits)
 
     over_ranges(work, high - low)
     return hits
+
+
+@kernel
+def _hash(doc: int) -> int:
+    return (doc * 2654435769) & 0xFFFFFFFF
+
+
+@kernel
+def _bits(n: int) -> int:
+    """Return the exponent of the first power of 2 that is at least n, and at least 4."""
+    bits = 4
+    while (1 << bits) < n:
+        bits += 1
+    return bits
 
 
 @kernel
@@ -72,6 +90,7 @@ def _join(
     begin: int,
     end: int,
     widest: int,
+    deepest: int,
     low: Ints,
     high: Ints,
     doc: Codes,
@@ -85,32 +104,35 @@ def _join(
     hit_first: Ints,
     hit_last: Ints,
 ) -> None:
-    """Look every row up in a small hash table of the query's judged documents."""
-    bits = 4
-    while (1 << bits) < 8 * widest:
-        bits += 1
-    slots = np.empty(1 << bits, np.int64)
+    """Look every row up in a small hash table of the query's judged documents.
+
+    Nearly all rows are strangers: `near`, a table of its own with one byte for each value of a longer hash, turns
+    them away with one look.
+    """
+    near = np.zeros(1 << _NEAR_BITS, np.uint8)
+    slots = np.empty(1 << _bits(4 * widest), np.int64)
+    maybe = np.empty(deepest + 1, np.int64)
     for q in range(begin, end):
         a, b, j = low[q], high[q], judged_starts[q]
-        bits = 4
-        while (1 << bits) < 8 * (judged_starts[q + 1] - j):
-            bits += 1
+        bits = _bits(4 * (judged_starts[q + 1] - j))
         shift, mask = 32 - bits, (1 << bits) - 1
         slots[: mask + 1] = -1
-        left = 0
         for i in range(j, judged_starts[q + 1]):
             if judged_doc[i] >= 0:
-                at = ((judged_doc[i] * 2654435769) & 0xFFFFFFFF) >> shift
+                h = _hash(judged_doc[i])
+                near[h >> (32 - _NEAR_BITS)] = 1
+                at = h >> shift
                 while slots[at] >= 0:
                     at = (at + 1) & mask
                 slots[at] = i
-                left += 1
         n = 0
         tied_from, tied_to = a, a
+        n_maybe = 0
         for row in range(a, b):
-            if left == 0:
-                break
-            at = ((doc[row] * 2654435769) & 0xFFFFFFFF) >> shift
+            maybe[n_maybe] = row
+            n_maybe += near[_hash(doc[row]) >> (32 - _NEAR_BITS)]
+        for row in maybe[:n_maybe]:
+            at = _hash(doc[row]) >> shift
             while slots[at] >= 0 and judged_doc[slots[at]] != doc[row]:
                 at = (at + 1) & mask
             if slots[at] < 0:
@@ -124,8 +146,9 @@ def _join(
             hit_rank[j + n], hit_grade[j + n] = row - a + 1, grade[slots[at]]
             hit_first[j + n], hit_last[j + n] = tied_from - a + 1, tied_to - a
             n += 1
-            left -= 1
         n_hits[q] = n
+        for i in range(j, judged_starts[q + 1]):
+            near[_hash(judged_doc[i]) >> (32 - _NEAR_BITS)] = 0
 
 
 def hits_of_scores(

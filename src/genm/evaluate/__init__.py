@@ -1,14 +1,18 @@
 """How good a ranking is: measures as values, evaluations that say what they counted, paired comparisons."""
 
 from genm.evaluate.aligned import AlignedEvaluator, evaluate_aligned
+from genm.evaluate.compare import Comparison, Contrast, compare_runs
 from genm.evaluate.evaluation import Curve, Evaluation, evaluate_run, precision_recall_curve
 from genm.evaluate.measures import Measure, parse_measure, parse_measures
 
 __all__ = [
     "AlignedEvaluator",
+    "Comparison",
+    "Contrast",
     "Curve",
     "Evaluation",
     "Measure",
+    "compare_runs",
     "evaluate_aligned",
     "evaluate_run",
     "parse_measure",

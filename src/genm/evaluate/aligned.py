@@ -65,7 +65,7 @@ class AlignedEvaluator:
         """Measure a blend: one weight for each ranker, or one score for each row."""
         hits = self._hits(blend)
         values = self._judged.values(self._plan, hits, self._depth)
-        notes = self._note_unjudged() + self._judged.note_no_relevant(self.measures)
+        notes = self._note_queries() + self._judged.note_no_relevant(self.measures)
         notes += self._judged.note_ties(self.measures, hits, self._depth, "blend")
         return Evaluation("", self._judged.queries, self.measures, values, tuple(notes))
 
@@ -92,10 +92,17 @@ class AlignedEvaluator:
             raise InputError("blend: expected finite scores, found NaN or infinity. Check weights and scores.")
         return score
 
-    def _note_unjudged(self) -> list[Note]:
-        n = len(self.aligned.queries) - len(self.position)
-        if n == 0:
-            return []
-        first = self.aligned.queries[int(np.setdiff1d(np.arange(len(self.aligned.queries)), self.position)[0])]
-        text = f"{n} of {len(self.aligned.queries)} queries have no judgments and were set aside (first: {first})."
-        return [Note("unjudged-query", n, text)]
+    def _note_queries(self) -> list[Note]:
+        """Say which queries were set aside, and which count 0 because no ranker returned anything."""
+        queries, notes = self.aligned.queries, []
+        unjudged = np.setdiff1d(np.arange(len(queries)), self.position)
+        if len(unjudged):
+            told = f"{len(unjudged)} of {len(queries)} queries have no judgments and were set aside"
+            first = queries[int(unjudged[0])]
+            notes.append(Note("unjudged-query", len(unjudged), f"{told} (first: {first})."))
+        empty = np.flatnonzero(self._depth == 0)
+        if len(empty):
+            told = f"{len(empty)} of {len(self.position)} judged queries have no documents and count 0"
+            first = self._judged.queries[int(empty[0])]
+            notes.append(Note("missing-zero", len(empty), f"{told} (first: {first})."))
+        return notes

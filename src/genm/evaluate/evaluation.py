@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from genm._math.measures_hits import hits_of_run
 from genm.errors import InputError
+from genm.evaluate.joining import codes_in
 from genm.evaluate.measures import Measure, parse_measure, parse_measures
 from genm.evaluate.scoring import Judged, plan_measures
 from genm.ids import Ids, byte_order, find
@@ -97,7 +98,7 @@ def evaluate_run(run: Run, qrels: Qrels, measures: object, *, skip_missing: bool
     present = is_present[kept]
     low = np.where(present, run.starts[:-1][code], 0)
     high = np.where(present, run.starts[1:][code], 0)
-    hits = hits_of_run(low, high, run.doc, run.score, starts, _in_table(run.docs, qrels.docs)[doc], grade)
+    hits = hits_of_run(low, high, run.doc, run.score, starts, codes_in(run.docs, qrels.docs)[doc], grade)
     values = judged.values(plan_measures(wanted), hits, high - low)
 
     missing = np.flatnonzero(is_judged & ~is_present)
@@ -137,19 +138,6 @@ def _judgments_of(kept: NDArray[np.intp], qrels: Qrels) -> tuple[Ints, NDArray[n
     np.cumsum(sizes, out=starts[1:])
     rows = np.arange(starts[-1]) + np.repeat(qrels.starts[:-1][kept] - starts[:-1], sizes)
     return starts, qrels.doc[rows], qrels.relevance[rows]
-
-
-def _in_table(table: Ids, wanted: Ids) -> NDArray[np.int32]:
-    """Return the codes in `table` of the ids of `wanted`, or -1; the smaller one is searched, being quicker."""
-    if table is wanted:
-        return np.arange(len(wanted), dtype=np.int32)
-    if len(table) <= len(wanted):
-        return find(table, wanted)
-    found = find(wanted, table)
-    codes = np.full(len(wanted), -1, np.int32)
-    hit = np.flatnonzero(found >= 0)
-    codes[found[hit]] = hit
-    return codes
 
 
 def _nothing_in_common(run: Run, qrels: Qrels) -> str:

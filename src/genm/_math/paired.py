@@ -1,0 +1,152 @@
+"""Paired tests on differences: one row for each query, one column for each pair that is compared.
+
+All tests are two-sided. Differences come rounded (`rounded`), so that floating-point noise neither breaks a tie
+nor makes a difference out of none. Without any difference p is 1. A single query is no evidence: p is 1, and the
+interval of its mean difference is NaN.
+"""
+
+import warnings
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+_DECIMALS = 12
+_FEW = 13
+"""Up to this many queries all sign patterns are gone through, whatever was asked for."""
+_CELLS = 1 << 22
+"""How many resampled cells are held at once."""
+
+
+def rounded(differences: Floats) -> Floats:
+    """Return the differences without what is far below any measure's own steps."""
+    return np.round(differences, _DECIMALS) + 0.0
+
+
+def wilcoxon(differences: Floats) -> Floats:
+    """Return the p-values of Wilcoxon's signed-rank test; zero differences are dropped, as he did.
+
+    Exact up to 50 differences of different sizes, or 13 of any sizes; beyond that the normal approximation,
+    corrected for ties.
+    """
+    from scipy import stats
+
+    p = np.ones(differences.shape[1])
+    for c in range(differences.shape[1]):
+        d = differences[:, c]
+        d = d[d != 0.0]
+        tied = len(np.unique(np.abs(d))) < len(d)
+        if len(d) == 0:
+            continue
+        if tied and len(d) <= _FEW:
+            # the same as scipy's permutation method, by a matrix product: some hundred times quicker
+            signed_ranks = np.sign(d) * stats.rankdata(np.abs(d))
+            p[c] = _all_signs(signed_ranks[:, None])[0]
+        else:
+            method = "exact" if len(d) <= 50 and not tied else "approx"
+            p[c] = stats.wilcoxon(d, method=method).pvalue
+    return p
+
+
+def student(differences: Floats) -> Floats:
+    """Return the p-values of the paired t-test; equal differences other than 0 give 0."""
+    from scipy import stats
+
+    n = len(differences)
+    p = np.ones(differences.shape[1])
+    if n < 2:
+        return p
+    moved = np.flatnonzero(differences.any(axis=0))
+    equal = np.ptp(differences[:, moved], axis=0) == 0.0
+    p[moved[equal]] = 0.0
+    rest = moved[~equal]
+    if len(rest):
+        with warnings.catch_warnings():
+            # scipy warns of lost precision where differences are nearly equal: p is next to 0 then anyway
+            warnings.simplefilter("ignore", RuntimeWarning)
+            p[rest] = stats.ttest_1samp(differences[:, rest], 0.0, axis=0).pvalue
+    return p
+
+
+def randomization(differences: Floats, n_resamples: int, rng: np.random.Generator) -> Floats:
+    """Return the p-values of Fisher's randomisation test: how often random signs reach a mean as far from 0.
+
+    All 2^n sign patterns are gone through where they are no more than `n_resamples`; otherwise that many are drawn
+    and the observed one counts as one more, so that p is never 0.
+    """
+    n = len(differences)
+    if n < 31 and 2**n <= n_resamples:
+        return _all_signs(differences)
+    n_extreme = np.zeros(differences.shape[1], np.int64)
+    chunk = max(1, _CELLS // n)
+    for begin in range(0, n_resamples, chunk):
+        size = min(chunk, n_resamples - begin)
+        bits = np.frombuffer(rng.bytes(size * -(-n // 8)), np.uint8).reshape(size, -1)
+        n_extreme += _n_extreme(differences, np.unpackbits(bits, axis=1, count=n))
+    return (n_extreme + 1) / (n_resamples + 1)
+
+
+def _all_signs(differences: Floats) -> Floats:
+    """Return the share of all sign patterns that reach a sum as far from 0."""
+    n = len(differences)
+    n_extreme = np.zeros(differences.shape[1], np.int64)
+    chunk = max(1, _CELLS // n)
+    for begin in range(0, 2**n, chunk):
+        pattern = np.arange(begin, min(begin + chunk, 2**n))
+        n_extreme += _n_extreme(differences, (pattern[:, None] >> np.arange(n)) & 1)
+    return np.asarray(n_extreme / 2**n, np.float64)
+
+
+def _n_extreme(differences: Floats, flip: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Count the rows of `flip` (1 turns a sign round) whose sum is as far from 0 as that of no flip."""
+    total = differences.sum(axis=0)
+    # sums of the same numbers in another order may differ in the last bits
+    reached = np.abs(total) - 1e-12 * np.abs(differences).sum(axis=0)
+    sums = total - 2.0 * (flip.astype(np.float64) @ differences)
+    return np.asarray((np.abs(sums) >= reached).sum(axis=0), np.int64)
+
+
+def bootstrap_interval(
+    differences: Floats, confidence: float, n_resamples: int, rng: np.random.Generator
+) -> tuple[Floats, Floats]:
+    """Return the ends of the bootstrap confidence intervals of the mean differences (BCa).
+
+    Bias-corrected and accelerated (Efron 1987); the mean's acceleration has a closed form, a sixth of the
+    skewness over the root of n.
+    """
+    from scipy.special import ndtr, ndtri
+
+    n, n_columns = differences.shape
+    if n < 2:
+        return np.full(n_columns, np.nan), np.full(n_columns, np.nan)
+    means = differences.mean(axis=0)
+    resampled, columns = np.empty((n_resamples, n_columns)), np.ascontiguousarray(differences.T)
+    chunk = max(1, _CELLS // (8 * n))
+    for begin in range(0, n_resamples, chunk):
+        size = min(chunk, n_resamples - begin)
+        drawn = rng.integers(0, n, (size, n), np.int32)
+        for c in range(n_columns):
+            resampled[begin : begin + size, c] = columns[c].take(drawn).mean(axis=1)
+
+    low, high = means.copy(), means.copy()
+    centred = differences - means
+    spread = (centred**2).sum(axis=0)
+    noise = 1e-12 * np.abs(means)
+    z = ndtri(np.array([0.5 - confidence / 2, 0.5 + confidence / 2]))
+    for c in np.flatnonzero(np.ptp(differences, axis=0) > 0.0).tolist():
+        below = (resampled[:, c] < means[c] - noise[c]).sum() + (resampled[:, c] <= means[c] + noise[c]).sum()
+        bias = ndtri(np.clip(below / 2, 0.5, n_resamples - 0.5) / n_resamples)
+        acceleration = (centred[:, c] ** 3).sum() / (6.0 * spread[c] ** 1.5)
+        levels = ndtr(bias + (bias + z) / np.maximum(1.0 - acceleration * (bias + z), 1e-9))
+        low[c], high[c] = np.quantile(resampled[:, c], levels)
+    return low, high
+
+
+def holm(p: Floats) -> Floats:
+    """Return p-values corrected for their number (Holm 1979): the smallest times m, the next times m - 1, ..."""
+    order = np.argsort(p, kind="stable")
+    steps = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
+    corrected = np.empty_like(p)
+    corrected[order] = np.minimum(steps, 1.0)
+    return corrected
