@@ -11,7 +11,7 @@ from genm.errors import FormatError
 from genm.read.cells import PlaceOf
 from genm.read.decimals import judge_number
 from genm.read.report import Report, shown
-from genm.read.sources import Source, latin_1_lines
+from genm.read.sources import Source, decoded
 from genm.read.table import known_names
 
 SEPARATORS = {"csv": ",", "tsv": "\t"}
@@ -19,7 +19,7 @@ SEPARATORS = {"csv": ",", "tsv": "\t"}
 
 def read_delimited(source: Source, form: str, what: str, report: Report) -> tuple[pl.DataFrame, PlaceOf, int]:
     """Return the table as text, a function from its rows to their lines, and the line of its header."""
-    text, separator = _decoded(source, report), SEPARATORS[form]
+    text, separator = decoded(source, report), SEPARATORS[form]
     header, line = next(((cells, line) for line, cells in _lines(source.name, text, separator)), (None, 1))
     if header is None:
         report.fault(
@@ -63,20 +63,6 @@ def has_known_names(header: list[str], what: str) -> bool:
 
 def _nowhere(_: int) -> None:
     return None
-
-
-def _decoded(source: Source, report: Report) -> str:
-    try:
-        return source.text.tobytes().decode()
-    except UnicodeDecodeError as error:
-        data = source.text.tobytes()
-        line = data[data.rfind(b"\n", 0, error.start) + 1 :].split(b"\n", 1)[0].rstrip(b"\r")
-        repaired, count, number = latin_1_lines(source.text)
-        report.fault(
-            "not-utf-8", line=number, count=count, expected="UTF-8 text", found=shown(line),
-            advice="Convert it: iconv -f LATIN1 -t UTF-8.", repair="the line was read as Latin-1",
-        )  # fmt: skip
-        return repaired.tobytes().decode()
 
 
 def _lines(source: str, text: str, separator: str) -> Iterator[tuple[int, list[str]]]:

@@ -16,12 +16,12 @@ import zstandard
 from numpy.typing import NDArray
 
 from genm.progress import Progress
-from genm.read.report import Report
+from genm.read.report import Report, shown
 
 Text = NDArray[np.uint8]
 FileSource = str | os.PathLike[str] | IO[bytes] | IO[str]
 
-_PIECE = 1 << 22
+_PIECE = 1 << 14  # packed bytes at a time; damage costs what its piece held
 _MAP_FROM = 1 << 20  # smaller files are read, not mapped
 _ARCHIVES = {
     b"PK\x03\x04": "a zip archive",
@@ -185,6 +185,26 @@ def _as_utf8(data: Text, report: Report) -> Text:
                 1, expected="UTF-8 text", found="broken UTF-16 text", advice="Convert it to UTF-8."
             ) from None
     return data
+
+
+def decoded(source: Source, report: Report) -> str:
+    """Return the text as a string."""
+    data = source.text.tobytes()
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        repaired, count, number = latin_1_lines(source.text)
+        line = data[data.rfind(b"\n", 0, error.start) + 1 :].split(b"\n", 1)[0].rstrip(b"\r")
+        not_utf_8(report, number, count, line)
+        return repaired.tobytes().decode()
+
+
+def not_utf_8(report: Report, number: int, count: int, line: bytes) -> None:
+    """Say that lines are not UTF-8."""
+    report.fault(
+        "not-utf-8", line=number, count=count, expected="UTF-8 text", found=shown(line),
+        advice="Convert it: iconv -f LATIN1 -t UTF-8.", repair="the line was read as Latin-1",
+    )  # fmt: skip
 
 
 def latin_1_lines(text: Text) -> tuple[Text, int, int]:

@@ -13,7 +13,7 @@ from genm.read.decimals import judge_number
 from genm.read.lines import Layout, Parsed, line_end, line_number, parse_lines
 from genm.read.report import Report, shown
 from genm.read.rows import Rows, segments, without
-from genm.read.sources import Source, Text, latin_1_lines, text_bytes
+from genm.read.sources import Source, Text, latin_1_lines, not_utf_8, text_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +69,7 @@ def read_rows(source: Source, shape: Shape, report: Report, progress: Progress) 
     if broken >= 0:
         line = text_bytes(text, broken, line_end(text, broken)).rstrip(b"\r")
         text, count, _ = latin_1_lines(text)
-        report.fault(
-            "not-utf-8", line=line_number(source.text, broken), count=count,
-            expected="UTF-8 text", found=shown(line), advice="Convert it: iconv -f LATIN1 -t UTF-8.",
-            repair="the line was read as Latin-1",
-        )  # fmt: skip
+        not_utf_8(report, line_number(source.text, broken), count, line)
         parsed = parse_lines(text, shape.layout, lambda done: progress(task, done, len(text)))
         queries, docs = _interned(text, parsed)
     if parsed.n_comments:

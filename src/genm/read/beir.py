@@ -1,0 +1,117 @@
+"""Folders in BEIR's form: corpus.jsonl, queries.jsonl and qrels/<split>.tsv, packed or not."""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from genm.errors import FormatError
+from genm.progress import Progress, silent
+from genm.read.judgments import read_qrels
+from genm.read.report import Report, shown
+from genm.read.sources import Source, decoded, open_source
+from genm.records import Collection, Note
+
+_EXAMPLE = '{"_id": "d1", "title": "...", "text": "..."}'
+
+
+def read_beir(
+    folder: str | os.PathLike[str], *, split: str = "test", lenient: bool = False, progress: Progress = silent
+) -> Collection:
+    """Read texts, the queries judged in `split`, and their judgments.
+
+    A document's text is its title and its text. Queries that the split does not judge are set aside, as BEIR
+    does; that and judgments about unknown queries or documents are said in the notes.
+    """
+    root = Path(folder)
+    documents, notes = _texts(_named(root, "corpus.jsonl"), lenient, progress)
+    topics, topic_notes = _texts(_named(root, "queries.jsonl"), lenient, progress)
+    qrels = read_qrels(_named(root, f"qrels/{split}.tsv"), lenient=lenient, progress=progress)
+    judged = set(qrels.queries)
+    asked = [query_id for query_id in topics if query_id in judged]
+    report = Report(str(root), lenient=lenient)
+    if len(asked) < len(topics):
+        report.say(
+            "unjudged-queries", len(topics) - len(asked), f"queries that split {split!r} does not judge: set aside"
+        )
+    if len(asked) < len(judged):
+        first = next(query_id for query_id in qrels.queries if query_id not in topics)
+        report.say("unknown-queries", len(judged) - len(asked), f"judged, but not in queries.jsonl: {shown(first)}")
+    unknown = [doc_id for doc_id in qrels.docs if doc_id not in documents]
+    if unknown:
+        report.say(
+            "unknown-documents",
+            len(unknown),
+            f"judged, but not in corpus.jsonl: {shown(unknown[0])}; no run can find it",
+        )
+    return Collection(
+        root.resolve().name, tuple(documents), tuple(documents.values()), tuple(asked),
+        tuple(topics[query_id] for query_id in asked), qrels,
+        notes=(*notes, *topic_notes, *qrels.notes, *report.notes),
+    )  # fmt: skip
+
+
+def _named(root: Path, name: str) -> Path:
+    """Return the file, or its packed form."""
+    for candidate in (root / name, root / f"{name}.gz", root / f"{name}.zst"):
+        if candidate.exists():
+            return candidate
+    here = sorted(p.name for p in (root / name).parent.glob("*"))[:8]
+    raise FormatError(
+        str(root), None, f"a folder in BEIR form with {name}",
+        f"no {name}" + (f" beside {', '.join(here)}" if here else ""),
+        "Name the folder that holds corpus.jsonl, queries.jsonl and qrels/, and a split that is there.",
+    )  # fmt: skip
+
+
+def _texts(path: Path, lenient: bool, progress: Progress) -> tuple[dict[str, str], tuple[Note, ...]]:  # noqa: FBT001
+    """Return the text of each id."""
+    report = Report(str(path), lenient=lenient)
+    texts: dict[str, str] = {}
+    for line, entry in _entries(open_source(path, report, progress), report, progress):
+        key, title, text = entry.get("_id"), entry.get("title", ""), entry.get("text")
+        if isinstance(key, int) and not isinstance(key, bool):
+            report.say("integer-ids", 1, f"_id is the integer {key}: read as text", line=line)
+            key = str(key)
+        if not isinstance(key, str) or not key or not isinstance(text, str) or not isinstance(title, str):
+            report.fault(
+                "entry", line=line, expected=f"an object with _id and text, such as {_EXAMPLE}",
+                found=shown(json.dumps(entry)),
+                advice="Give every entry both, as text.", repair="the entry was left out",
+            )  # fmt: skip
+        elif key in texts:
+            report.fault(
+                "id-twice", line=line, expected="each _id once", found=f"{shown(key)} again",
+                advice="Remove one of the two.", repair="the first was kept",
+            )  # fmt: skip
+        else:
+            texts[key] = f"{title} {text}".strip()
+    if not texts:
+        report.fault(
+            "empty", line=None, expected=f"lines such as {_EXAMPLE}", found="none",
+            advice="See how the file was made.", repair="read as empty",
+        )  # fmt: skip
+    return texts, report.notes
+
+
+def _entries(source: Source, report: Report, progress: Progress) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield line number and object of each line."""
+    lines = decoded(source, report).split("\n")  # not splitlines: a text may hold other separators
+    for number, line in enumerate(lines, 1):
+        if number % 65_536 == 0 or number == len(lines):
+            progress(f"reading {source.name}", number, len(lines))
+        if not line.strip():
+            continue
+        why = "not an object"
+        try:
+            entry = json.loads(line)
+        except json.JSONDecodeError as error:
+            entry, why = None, error.msg
+        if isinstance(entry, dict):
+            yield number, entry
+        else:
+            report.fault(
+                "json", line=number, expected="one JSON object a line", found=f"{shown(line)} ({why})",
+                advice="See that the file is not cut short.", repair="the line was left out",
+            )  # fmt: skip
