@@ -1,0 +1,243 @@
+"""The storage that the fast kernels read: each query's documents, sorted once, in tiles of 64 by K scores.
+
+A tile holds documents of about equal quality, so under any sensible weights its fused scores lie close
+together, and the least and greatest score of each ranker bound them without reading the tile. Documents are
+sorted by the unweighted sum of their scores; no result depends on that order, only the time does.
+
+Every query has its own spans into the shared arrays, so taking some of the queries, or giving the documents
+other labels, copies no scores.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from genm.errors import InputError
+
+TILE = 64
+"""Documents in a tile."""
+
+_ROWS_AT_ONCE = 1 << 18
+"""Rows gathered per step of the build, which bounds its extra memory."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tiles:
+    """Scores of K rankers for the documents of Q queries, made ready for the kernels."""
+
+    scores: NDArray[np.floating]
+    """(tiles, K, 64), float64 or float32, divided by 2**exponent; places past a query's end repeat its last."""
+    low: NDArray[np.floating]
+    """(tiles, K) least score in the tile."""
+    high: NDArray[np.floating]
+    """(tiles, K) greatest score in the tile."""
+    sizes: NDArray[np.int64]
+    """(tiles,) documents in the tile, 64 except for a query's last one."""
+    position: NDArray[np.int32]
+    """(tiles, 64) each document's place among its query's rows, which settles ties; -1 past the end."""
+    tile_spans: NDArray[np.int64]
+    """(Q, 2) first tile of each query and the one after its last."""
+    rows: NDArray[np.int64]
+    """(Q, 2) first row of each query in the table the tiles were built from, and the one after its last."""
+    relevant_scores: NDArray[np.floating]
+    """(relevant documents, K) as stored in the tiles."""
+    relevant_position: NDArray[np.int32]
+    relevant_tile: NDArray[np.int64]
+    relevant_spans: NDArray[np.int64]
+    """(Q, 2) first relevant document of each query in the three arrays above, and the one after its last."""
+    n_relevant: NDArray[np.int64]
+    """(Q,) what average precision divides by: relevant documents, those that nobody retrieved included."""
+    query_weights: NDArray[np.float64]
+    exponent: int
+    """Scores are divided by 2**exponent when they are so great that squares would overflow; 0 otherwise."""
+
+    @property
+    def n_queries(self) -> int:
+        """Number of queries."""
+        return len(self.n_relevant)
+
+    @property
+    def n_rankers(self) -> int:
+        """Number of rankers, K."""
+        return int(self.scores.shape[1])
+
+    @property
+    def costs(self) -> NDArray[np.int64]:
+        """Documents times (relevant documents + 4), per query: how the work is shared out among threads."""
+        documents = self.rows[:, 1] - self.rows[:, 0]
+        relevant = self.relevant_spans[:, 1] - self.relevant_spans[:, 0]
+        return 1 + documents * (relevant + 4) // 8
+
+
+def build_tiles(
+    starts: NDArray[np.int64],
+    scores: NDArray[np.float64],
+    relevant: NDArray[np.bool_],
+    n_relevant: NDArray[np.int64],
+    query_weights: NDArray[np.float64] | None = None,
+    *,
+    dtype: DTypeLike = np.float64,
+) -> Tiles:
+    """Store the (rows, K) scores of Q queries, rows[starts[q]:starts[q + 1]] each, as tiles.
+
+    `relevant` marks rows; `n_relevant` counts each query's relevant documents with those that have no row.
+    float32 halves the memory and rounds the scores: everything computed then is about the rounded scores.
+    """
+    starts = np.ascontiguousarray(starts, np.int64)
+    n_queries, lengths = len(starts) - 1, np.diff(starts)
+    weights = np.ones(n_queries) if query_weights is None else np.ascontiguousarray(query_weights, np.float64)
+    _check(starts, scores, weights)
+    n_rankers = scores.shape[1]
+    exponent = _exponent(scores, np.dtype(dtype).itemsize)
+
+    tile_starts = np.zeros(n_queries + 1, np.int64)
+    np.cumsum(-(-lengths // TILE), out=tile_starts[1:])
+    n_tiles = int(tile_starts[-1])
+    tiles = Tiles(
+        scores=np.empty((n_tiles, n_rankers, TILE), dtype),
+        low=np.empty((n_tiles, n_rankers), dtype),
+        high=np.empty((n_tiles, n_rankers), dtype),
+        sizes=np.full(n_tiles, TILE, np.int64),
+        position=np.empty((n_tiles, TILE), np.int32),
+        tile_spans=np.stack((tile_starts[:-1], tile_starts[1:]), axis=1),
+        rows=np.stack((starts[:-1], starts[1:]), axis=1),
+        relevant_scores=np.empty((0, n_rankers), dtype),
+        relevant_position=np.empty(0, np.int32),
+        relevant_tile=np.empty(0, np.int64),
+        relevant_spans=np.zeros((n_queries, 2), np.int64),
+        n_relevant=np.zeros(n_queries, np.int64),
+        query_weights=weights,
+        exponent=exponent,
+    )
+    filled = np.flatnonzero(lengths)
+    tiles.sizes[tile_starts[filled + 1] - 1] = (lengths[filled] - 1) % TILE + 1
+    first = 0
+    while first < n_queries:
+        last = int(np.searchsorted(starts, starts[first] + _ROWS_AT_ONCE, side="right")) - 1
+        last = min(max(last, first + 1), n_queries)
+        _fill(tiles, scores, first, last)
+        first = last
+    return relabel(tiles, relevant, n_relevant)
+
+
+def relabel(tiles: Tiles, relevant: NDArray[np.bool_], n_relevant: NDArray[np.int64]) -> Tiles:
+    """Return the same documents with other labels: `relevant` marks rows of the table the tiles came from."""
+    tile, place = _places(tiles)
+    query = np.repeat(np.arange(tiles.n_queries), tiles.tile_spans[:, 1] - tiles.tile_spans[:, 0])
+    query = np.repeat(query, tiles.sizes[_own_tiles(tiles)])
+    position = tiles.position[tile, place]
+    marked = np.flatnonzero(np.asarray(relevant, bool)[tiles.rows[query, 0] + position])
+    marked = marked[np.lexsort((position[marked], query[marked]))]
+    ends = np.cumsum(np.bincount(query[marked], minlength=tiles.n_queries))
+    spans = np.stack((np.concatenate(([0], ends[:-1])) if len(ends) else ends, ends), axis=1)
+    counts = np.ascontiguousarray(n_relevant, np.int64)
+    if len(counts) != tiles.n_queries:
+        raise InputError(f"n_relevant has {len(counts)} entries for {tiles.n_queries} queries.")
+    short = np.flatnonzero(counts < spans[:, 1] - spans[:, 0])
+    if len(short):
+        q = int(short[0])
+        raise InputError(
+            f"query at position {q}: {spans[q, 1] - spans[q, 0]} rows are relevant, but n_relevant says "
+            f"{counts[q]}. It counts every relevant document, with or without a row."
+        )
+    return replace(
+        tiles,
+        relevant_scores=np.ascontiguousarray(tiles.scores[tile[marked], :, place[marked]]),
+        relevant_position=np.ascontiguousarray(position[marked]),
+        relevant_tile=np.ascontiguousarray(tile[marked]),
+        relevant_spans=spans,
+        n_relevant=counts,
+    )
+
+
+def take(tiles: Tiles, queries: NDArray[np.integer]) -> Tiles:
+    """Return the tiles of some of the queries (a fold, a sample, repeats allowed); scores are shared."""
+    return replace(
+        tiles,
+        tile_spans=tiles.tile_spans[queries],
+        rows=tiles.rows[queries],
+        relevant_spans=tiles.relevant_spans[queries],
+        n_relevant=tiles.n_relevant[queries],
+        query_weights=tiles.query_weights[queries],
+    )
+
+
+def mean(tiles: Tiles, per_query: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the mean over the queries (first axis) with their weights: sum(weight * value) / sum(weight).
+
+    Summed in an order that depends on the number of queries alone.
+    """
+    weights = tiles.query_weights.reshape(-1, *([1] * (per_query.ndim - 1)))
+    total = tiles.query_weights.sum()
+    return np.asarray((weights * per_query).sum(axis=0) / (total if total > 0 else 1.0))
+
+
+def scale_weights(tiles: Tiles, weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], int]:
+    """Return the weights divided by 2**m, and m: 0 unless they are so great that fusing could overflow."""
+    given = np.ascontiguousarray(weights, np.float64)
+    if given.shape != (tiles.n_rankers,) or not np.isfinite(given).all():
+        raise InputError(f"weights must be {tiles.n_rankers} finite numbers; found {weights!r}.")
+    greatest = float(np.abs(given).max())
+    exponent = int(np.frexp(greatest)[1]) if greatest > 2.0**100 else 0
+    return (np.ldexp(given, -exponent), exponent) if exponent else (given, 0)
+
+
+def _check(starts: NDArray[np.int64], scores: NDArray[np.float64], weights: NDArray[np.float64]) -> None:
+    if scores.ndim != 2 or scores.shape[1] == 0 or len(scores) != starts[-1]:
+        raise InputError(f"scores must be ({starts[-1]}, rankers); found {scores.shape}.")
+    if len(weights) != len(starts) - 1 or not np.isfinite(weights).all() or (weights < 0).any():
+        raise InputError(f"query weights must be {len(starts) - 1} finite numbers, none below 0.")
+
+
+def _exponent(scores: NDArray[np.float64], itemsize: int) -> int:
+    """Return m such that scores / 2**m can be squared and summed; 0 unless they are enormous."""
+    greatest = max(float(scores.max(initial=0.0)), -float(scores.min(initial=0.0)))
+    if not np.isfinite(greatest):
+        raise InputError("scores must be finite; found NaN or an infinity.")
+    most, aim = (2.0**500, 332) if itemsize == 8 else (2.0**100, 33)
+    return int(np.frexp(greatest)[1]) - aim if greatest > most else 0
+
+
+def _fill(tiles: Tiles, scores: NDArray[np.float64], first: int, last: int) -> None:
+    """Sort and store the documents of the queries first:last."""
+    begin, end = tiles.rows[first, 0], tiles.rows[last - 1, 1]
+    if begin == end:
+        return
+    block = np.asarray(scores[begin:end], np.float64)
+    if tiles.exponent:
+        block = np.ldexp(block, -tiles.exponent)
+    falling = -block.sum(axis=1)
+    tile, stop = int(tiles.tile_spans[first, 0]), int(tiles.tile_spans[last - 1, 1])
+    source = np.zeros((stop - tile) * TILE, np.int64)
+    own = tiles.position[tile:stop].reshape(-1)
+    own.fill(-1)
+    for q in range(first, last):
+        low, high = int(tiles.rows[q, 0] - begin), int(tiles.rows[q, 1] - begin)
+        if low == high:
+            continue
+        order = np.argsort(falling[low:high], kind="stable")
+        slot = int(tiles.tile_spans[q, 0] - tile) * TILE
+        source[slot : slot + high - low] = order + low
+        source[slot + high - low : int(tiles.tile_spans[q, 1] - tile) * TILE] = order[-1] + low
+        own[slot : slot + high - low] = order
+    stored = block[source].reshape(stop - tile, TILE, -1)
+    tiles.scores[tile:stop] = stored.transpose(0, 2, 1)
+    tiles.low[tile:stop] = tiles.scores[tile:stop].min(axis=2)
+    tiles.high[tile:stop] = tiles.scores[tile:stop].max(axis=2)
+
+
+def _own_tiles(tiles: Tiles) -> NDArray[np.int64]:
+    """Return the tiles of the queries in query order."""
+    first, last = tiles.tile_spans[:, 0], tiles.tile_spans[:, 1]
+    counts = last - first
+    return np.asarray(np.arange(counts.sum()) + np.repeat(first - (np.cumsum(counts) - counts), counts))
+
+
+def _places(tiles: Tiles) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return tile and place within it of every document of the queries, in query order."""
+    own = _own_tiles(tiles)
+    sizes = tiles.sizes[own]
+    tile = np.repeat(own, sizes)
+    place = np.arange(len(tile)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return tile, place
