@@ -131,7 +131,7 @@ def test_a_name_a_record_and_an_engine_are_all_normalisers() -> None:
 @pytest.mark.parametrize(
     ("normalizer", "message"),
     [
-        ("softmax", "expected one of none, minmax.*or a Normalizer; found 'softmax'"),
+        ("softmax", "expected one of none, atan.*or a Normalizer; found 'softmax'"),
         (3, "found 3"),
         ("affine", "expected lower to be a number: affine needs both bounds; found None"),
         (Normalizer("affine", lower=1.0), "expected upper to be a number"),

@@ -4,6 +4,8 @@ A query holds from a handful to some thousands of rows. There a radix sort costs
 compiles in a fraction of the time, and is stable, which is what settles ties.
 """
 
+from typing import TypeAlias
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,6 +13,9 @@ from genm._math.compiled import kernel
 
 N_COUNTS = 2048
 """Length of the counter that the sort needs."""
+
+Count: TypeAlias = int | np.int64
+"""Kernels say np.int64(0) where 0 would do: for a plain constant numba compiles a copy of what they call."""
 
 _SIGN = np.uint64(1 << 63)
 _FEW = 24
@@ -20,8 +25,8 @@ _FEW = 24
 def sort_pairs(
     keys: NDArray[np.uint64],
     items: NDArray[np.int32],
-    n: int,
-    bits: int,
+    n: Count,
+    bits: Count,
     spare_keys: NDArray[np.uint64],
     spare_items: NDArray[np.int32],
     counts: NDArray[np.int64],
@@ -65,7 +70,7 @@ def sort_pairs(
 
 
 @kernel
-def downward_keys(values: NDArray[np.float64], n: int, keys: NDArray[np.uint64]) -> None:
+def downward_keys(values: NDArray[np.float64], n: Count, keys: NDArray[np.uint64]) -> None:
     """Write keys whose upward order is the downward order of values[:n]; both zeros get one key."""
     for i in range(n):
         values[i] += 0.0  # minus zero becomes zero

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genm._math.compiled import kernel, over_ranges
-from genm._math.radix import N_COUNTS, downward_keys, sort_pairs
+from genm._math.radix import N_COUNTS, Count, downward_keys, sort_pairs
 
-KINDS = ("none", "minmax", "max", "sum", "zscore", "l2", "rank", "reciprocal", "affine", "atan", "sigmoid")
+KINDS = ("none", "atan", "sigmoid", "rank", "reciprocal", "minmax", "affine", "max", "l2", "sum", "zscore")
 MODES = ("ignore", "apply", "clip", "within")
 COLUMNS = (
     "kind",  # index in KINDS
@@ -34,7 +34,8 @@ COLUMNS = (
     "missing",  # NaN: the list's minimum
 )
 
-_NONE, _MINMAX, _MAX, _SUM, _ZSCORE, _L2, _RANK, _RECIPROCAL, _AFFINE, _ATAN, _SIGMOID = range(len(KINDS))
+# The order tells the families: score by score up to reciprocal, bounds up to affine, size up to l2, then spread.
+_NONE, _ATAN, _SIGMOID, _RANK, _RECIPROCAL, _MINMAX, _AFFINE, _MAX, _L2, _SUM, _ZSCORE = range(len(KINDS))
 _IGNORE, _APPLY, _CLIP, _WITHIN = range(len(MODES))
 _KIND, _LOWER, _UPPER, _LOWER_MODE, _UPPER_MODE, _FLOOR, _FLOOR_AT, _CONSTANT = range(8)
 _CONSTANT_WITHIN, _DDOF, _AT_MEAN, _K, _SCALE, _SHIFT, _MISSING = range(8, len(COLUMNS))
@@ -49,12 +50,39 @@ def scale_lists(
     rules: NDArray[np.float64],
 ) -> NDArray[np.float64]:
     """Return the normalised scores, gaps filled, of (rows, K) raw scores; `rules` has a row per ranker."""
+    values = raw
+    by_rank = np.isin(rules[:, _KIND], (_RANK, _RECIPROCAL))
+    if by_rank.any():
+        values = _rank_scores(raw, retrieved, starts, rules, by_rank)
     scores = np.empty_like(raw)
     over_ranges(
-        lambda low, high: _scale_queries(raw, retrieved, starts, rules, low, high, scores),
+        lambda low, high: _scale_queries(values, retrieved, starts, rules, low, high, scores),
         np.diff(starts) * raw.shape[1],
     )
     return scores
+
+
+def _rank_scores(
+    raw: NDArray[np.float64],
+    retrieved: NDArray[np.bool_],
+    starts: NDArray[np.int64],
+    rules: NDArray[np.float64],
+    by_rank: NDArray[np.bool_],
+) -> NDArray[np.float64]:
+    """Return the raw scores, those of the rankers that count by rank replaced by what the rank is worth.
+
+    A kernel of its own, and not part of the scaling: sorting takes long to compile and few need it.
+    """
+    ranks, values, lengths = rank_lists(raw, retrieved, starts), raw.copy(), np.diff(starts)
+    for k in np.flatnonzero(by_rank):
+        rank = np.maximum(ranks[:, k], 1)
+        if rules[k, _KIND] == _RANK:
+            held = np.diff(np.concatenate(([0], np.cumsum(retrieved[:, k])))[starts])
+            n = np.repeat(np.maximum(held, 1), lengths)
+            values[:, k] = (n - rank + 1) / n
+        else:
+            values[:, k] = 1.0 / (rules[k, _K] + rank)
+    return values
 
 
 def rank_lists(
@@ -90,14 +118,14 @@ def _rank_queries(
     for q in range(low, high):
         begin = starts[q]
         for k in range(raw.shape[1]):
-            n = 0
+            n = np.int64(0)
             for row in range(begin, starts[q + 1]):
                 ranks[row, k] = 0
                 if retrieved[row, k]:
                     values[n], items[n] = raw[row, k], row - begin
                     n += 1
             downward_keys(values, n, keys)
-            sort_pairs(keys, items, n, 64, spare_keys, spare_items, counts)
+            sort_pairs(keys, items, n, np.int64(64), spare_keys, spare_items, counts)
             for i in range(n):
                 ranks[begin + items[i], k] = i + 1
 
@@ -115,36 +143,30 @@ def _scale_queries(
     longest = 1
     for q in range(low, high):
         longest = max(longest, starts[q + 1] - starts[q])
-    values, keys, items = np.empty(longest), np.empty(longest, np.uint64), np.empty(longest, np.int32)
-    spare_keys, spare_items = np.empty(longest, np.uint64), np.empty(longest, np.int32)
-    counts = np.empty(N_COUNTS, np.int64)
+    values = np.empty(longest)
     for q in range(low, high):
         begin, end = starts[q], starts[q + 1]
         for k in range(raw.shape[1]):
             rule = rules[k]
-            n = 0
+            n = np.int64(0)
             for row in range(begin, end):
                 if retrieved[row, k]:
-                    values[n], items[n] = raw[row, k], row - begin
+                    values[n] = raw[row, k]
                     n += 1
-            if rule[_KIND] == _RANK or rule[_KIND] == _RECIPROCAL:
-                downward_keys(values, n, keys)
-                sort_pairs(keys, items, n, 64, spare_keys, spare_items, counts)
-                for i in range(n):
-                    share = (n - i) / n if rule[_KIND] == _RANK else 1.0 / (rule[_K] + (i + 1))
-                    values[i] = _finish(share, rule)
-            elif n > 0:
+            if n > 0:
                 _scale_list(values, n, rule)
             gap = rule[_MISSING]
             if math.isnan(gap):
                 gap = values[0] if n > 0 else 0.0
                 for i in range(1, n):
                     gap = min(gap, values[i])
-            if n < end - begin:
-                for row in range(begin, end):
+            i = 0
+            for row in range(begin, end):
+                if retrieved[row, k]:
+                    scores[row, k] = values[i]
+                    i += 1
+                else:
                     scores[row, k] = gap
-            for i in range(n):
-                scores[begin + items[i], k] = values[i]
 
 
 @kernel
@@ -156,30 +178,28 @@ def _finish(value: float, rule: NDArray[np.float64]) -> float:
 
 
 @kernel
-def _scale_list(values: NDArray[np.float64], n: int, rule: NDArray[np.float64]) -> None:
+def _scale_list(values: NDArray[np.float64], n: Count, rule: NDArray[np.float64]) -> None:
     kind = int(rule[_KIND])
-    if kind == _NONE:
-        for i in range(n):
-            values[i] = _finish(values[i], rule)
-    elif kind == _ATAN:
-        for i in range(n):
-            values[i] = _finish(math.atan(values[i]), rule)
-    elif kind == _SIGMOID:
-        for i in range(n):
-            values[i] = _finish(1.0 / (1.0 + math.exp(-values[i])), rule)
-    else:
+    if kind > _RECIPROCAL:
         _scale_by_list(values, n, rule, kind)
+        return
+    for i in range(n):
+        value = values[i]
+        if kind == _ATAN:
+            value = math.atan(value)
+        elif kind == _SIGMOID:
+            value = 1.0 / (1.0 + math.exp(-value))
+        values[i] = _finish(value, rule)
 
 
 @kernel
-def _scale_by_list(values: NDArray[np.float64], n: int, rule: NDArray[np.float64], kind: int) -> None:
+def _scale_by_list(values: NDArray[np.float64], n: Count, rule: NDArray[np.float64], kind: int) -> None:
     least, most = values[0], values[0]
     for i in range(1, n):
         least, most = min(least, values[i]), max(most, values[i])
     spread = most - least
-    bounded = kind in (_MINMAX, _AFFINE)
     size = max(abs(least), abs(most))
-    if bounded:
+    if kind <= _AFFINE:
         size = max(size, abs(rule[_LOWER]), abs(rule[_UPPER]))
     power = 0
     if size > _TAME or 0.0 < size < 1.0 / _TAME:
@@ -191,44 +211,41 @@ def _scale_by_list(values: NDArray[np.float64], n: int, rule: NDArray[np.float64
         lower, upper = math.ldexp(rule[_LOWER], -power), math.ldexp(rule[_UPPER], -power)
         _scale_between(values, n, rule, low, high, lower, upper)
         return
-    base, unit = 0.0, 0.0
-    if kind == _MAX:
-        unit = max(abs(low), abs(high))
-    elif kind == _SUM:
+    above = 0.0
+    for i in range(n):
+        above += values[i] - low
+    base = 0.0
+    if kind == _SUM:
         base = low
-        for i in range(n):
-            unit += values[i] - base
     elif kind == _ZSCORE:
-        for i in range(n):
-            base += values[i]
-        base /= n
-        for i in range(n):
-            unit += (values[i] - base) ** 2
-        unit = math.sqrt(unit / (n - rule[_DDOF])) if n > rule[_DDOF] else 0.0
+        base = low + above / n
+    squares = 0.0
+    for i in range(n):
+        squares += (values[i] - base) ** 2
+    unit = max(abs(low), abs(high))
+    if kind == _SUM:
+        unit = above
+    elif kind == _ZSCORE:
+        unit = math.sqrt(squares / (n - rule[_DDOF])) if n > rule[_DDOF] else 0.0
     elif kind == _L2:
-        for i in range(n):
-            unit += values[i] ** 2
-        unit = math.sqrt(unit)
-    extent = math.ldexp(unit, power) if kind in (_MAX, _L2) else spread
-    hopeless = unit == 0.0 or extent <= rule[_CONSTANT_WITHIN]
-    if hopeless and math.isnan(rule[_CONSTANT]):
-        for i in range(n):
-            values[i] = math.ldexp(values[i], power)
-    elif hopeless:
-        values[:n] = rule[_CONSTANT]
-    else:
-        at_mean = rule[_AT_MEAN] if kind == _ZSCORE else math.nan
-        for i in range(n):
-            if not math.isnan(at_mean) and np.float32(values[i]) == np.float32(base):
-                values[i] = most if math.isinf(at_mean) else at_mean
-            else:
-                values[i] = _finish((values[i] - base) / unit, rule)
+        unit = math.sqrt(squares)
+    extent = math.ldexp(unit, power) if kind <= _L2 else spread
+    hopeless = kind == _MINMAX or unit == 0.0 or extent <= rule[_CONSTANT_WITHIN]
+    at_mean = rule[_AT_MEAN] if kind == _ZSCORE else math.nan
+    for i in range(n):
+        if hopeless:
+            keep = math.isnan(rule[_CONSTANT])
+            values[i] = math.ldexp(values[i], power) if keep else rule[_CONSTANT]
+        elif not math.isnan(at_mean) and np.float32(values[i]) == np.float32(base):
+            values[i] = most if math.isinf(at_mean) else at_mean
+        else:
+            values[i] = _finish((values[i] - base) / unit, rule)
 
 
 @kernel
 def _scale_between(
     values: NDArray[np.float64],
-    n: int,
+    n: Count,
     rule: NDArray[np.float64],
     low: float,
     high: float,
