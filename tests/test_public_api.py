@@ -1,7 +1,34 @@
-"""The root exports what it says it exports."""
+"""The root exports what it says it exports, and costs little."""
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
 
 import genm
 
+ROOT = Path(__file__).parent.parent
 
-def test_version_is_a_string() -> None:
-    assert genm.__version__.count(".") == 2
+
+def test_every_exported_name_is_there_and_sorted() -> None:
+    assert genm.__all__ == sorted(genm.__all__)
+    for name in genm.__all__:
+        assert getattr(genm, name) is not None
+    assert dir(genm) == genm.__all__
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="frobnicate"):
+        _ = genm.frobnicate  # type: ignore[attr-defined]
+
+
+def test_the_version_is_the_one_that_is_packaged() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert genm.__version__ == project["version"]
+
+
+def test_importing_the_root_loads_nothing_heavy() -> None:
+    code = "import sys, genm; print([m for m in ('numpy', 'numba', 'scipy', 'polars') if m in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"

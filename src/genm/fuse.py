@@ -71,18 +71,23 @@ def fuse_runs(
             f"weights: the method {method!r} takes none; only 'sum' does. For a weighted reciprocal rank "
             f"fusion normalise by 'reciprocal' and fuse by 'sum'."
         )
-    if not (np.isfinite(k) and k > -1.0):
-        raise InputError(f"k: expected a number above -1, so that 1 / (k + rank) is positive; found {k}.")
     if top is not None and (isinstance(top, bool) or not isinstance(top, int) or top < 1):
         raise InputError(f"top: expected a whole number from 1 on; found {top!r}.")
-    if method == "sum":
-        n_rankers = len(aligned.rankers)
-        fused = fuse_scores(aligned, np.full(n_rankers, 1.0 / n_rankers) if weights is None else weights)
-    elif method == "rrf":
-        fused = _reciprocal_ranks(aligned, k)
-    else:
-        fused = _finite(_RULES[method](aligned), method)
+    fused = fuse_scores(aligned, weights) if weights is not None else rule_scores(aligned, method, k=k)
     return _ranked(aligned, fused, name, top)
+
+
+def rule_scores(aligned: Aligned, method: str, *, k: float = 60.0) -> Array:
+    """Return every row's score under a rule that needs no weights: what `fuse_runs` ranks by."""
+    if method not in METHODS:
+        raise InputError(f"method: expected one of {', '.join(METHODS)}; found {method!r}.")
+    if not (np.isfinite(k) and k > -1.0):
+        raise InputError(f"k: expected a number above -1, so that 1 / (k + rank) is positive; found {k}.")
+    if method == "sum":
+        return fuse_scores(aligned, np.full(len(aligned.rankers), 1.0 / len(aligned.rankers)))
+    if method == "rrf":
+        return _reciprocal_ranks(aligned, k)
+    return _finite(_RULES[method](aligned), method)
 
 
 def _ranked(aligned: Aligned, fused: Array, name: str, top: int | None) -> Run:

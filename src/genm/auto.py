@@ -1,0 +1,206 @@
+"""What a user gets who does not choose a method: candidates, shrinkage, and the measure they asked for."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genm._math.ascent import as_distribution, newton, quasi_newton
+from genm._math.compiled import over_items
+from genm._math.folds import fold_of_queries
+from genm.align import Aligned, renormalize
+from genm.errors import InputError
+from genm.evaluate import Measure, parse_measure
+from genm.learn._base import Fuser, Step
+from genm.learn.barrier import BarrierFuser
+from genm.learn.boost import BoostFuser
+from genm.learn.newton import NewtonFuser
+from genm.learn.online import OnlineFuser
+from genm.learn.problem import Beta, Problem
+from genm.learn.scorer import Scorer, direct_search
+
+Array = NDArray[np.float64]
+
+SHRINKAGE = (0.0, 0.25, 0.5, 0.75, 1.0)
+"""How far the learned weights are moved towards the simple ones."""
+NORMALIZERS = ("minmax", "zscore", "max", "l2", "reciprocal")
+"""What `normalize="auto"` chooses from."""
+
+
+class Shrunk(NamedTuple):
+    """One way to hold back: move the learned weights this far towards uniform or the best single ranker."""
+
+    target: str
+    amount: float
+
+
+class AutoFuser(Fuser):
+    """Learn weights for the measure you ask for, no further from simple ones than the data justifies.
+
+    The smoothed MAP is climbed by L-BFGS from uniform weights and from the best single ranker, then by
+    safeguarded Newton steps; other measures are then climbed directly. Few queries overfit, so the result is
+    moved towards uniform weights, or towards the best single ranker, by an amount that cross-validation
+    inside the training queries chooses; but never so far that uniform weights or a single ranker would be
+    better on the training queries.
+
+    Objective: smoothed MAP with j smoothed, then the exact measure. Set: the simplex.
+    """
+
+    method = "auto"
+    objective = "smoothed MAP, j smoothed; then the exact measure"
+    weight_set = "simplex"
+
+    beta_: float
+    shrunk_: Shrunk
+    learned_: Array
+    """The weights before they were held back."""
+    held_out_: float
+    """The measure that the chosen way reached in cross-validation inside the training queries."""
+
+    def __init__(
+        self,
+        *,
+        measure: Measure | str = "AP",
+        level: int = 1,
+        beta: Beta = "auto",
+        normalize: str | None = None,
+        folds: int = 5,
+        repeats: int = 3,
+        tol: float = 1e-6,
+        max_iter: int = 100,
+        seed: int = 0,
+    ) -> None:
+        self.measure, self.level, self.beta, self.normalize = measure, level, beta, normalize
+        self.folds, self.repeats, self.tol, self.max_iter, self.seed = folds, repeats, tol, max_iter, seed
+
+    def fit(self, aligned: Aligned) -> Self:
+        """Learn, hold back, and keep the better of that and the simple weights."""
+        if self.normalize not in (None, "auto"):
+            raise InputError(f'normalize={self.normalize!r}: expected None or "auto". Align with a normaliser.')
+        if self.normalize is None:
+            return self._fit(aligned)
+        tried = [self._plain()._fit(renormalize(aligned, kind)) for kind in NORMALIZERS]
+        best = max(tried, key=lambda fuser: fuser.held_out_)
+        self.__dict__.update({name: value for name, value in vars(best).items() if name.endswith("_")})
+        return self
+
+    def _plain(self) -> "AutoFuser":
+        return AutoFuser(
+            measure=self.measure, level=self.level, beta=self.beta, folds=self.folds, repeats=self.repeats,
+            tol=self.tol, max_iter=self.max_iter, seed=self.seed,
+        )  # fmt: skip
+
+    def _fit(self, aligned: Aligned) -> Self:
+        problem = Problem(aligned, level=self.level, beta=self.beta, smooth_j=True)
+        scorer = Scorer(aligned, problem, parse_measure(self.measure), self.level)
+        self._remember(aligned)
+        self.beta_ = problem.beta
+        self.learned_ = self._learn(problem, scorer)
+        self.shrunk_, self.held_out_ = self._choose(problem, scorer)
+        simple = _simple_weights(scorer, len(self.rankers_))
+        self.weights_ = _hold_back(self.learned_, self.shrunk_, simple, scorer)
+        self.objective_ = problem.value(self.weights_)
+        self.converged_, self.n_iter_ = True, 1
+        self.history_ = [Step(0, 0, self.objective_, problem.exact(self.weights_))]
+        return self
+
+    def _learn(self, problem: Problem, scorer: Scorer) -> Array:
+        """Return the best weights for these queries, over-fitted or not."""
+        n = len(problem.rankers)
+        simple = _simple_weights(scorer, n)
+        starts = [simple["uniform"], 0.5 * simple["uniform"] + 0.5 * simple["single"]]
+        ends = [self._climb(problem, start) for start in starts] if n > 1 else []
+        ends += [simple["single"], simple["uniform"]]
+        best = max(ends, key=scorer.mean)
+        if scorer.measure != Measure("AP", rel=self.level):
+            best = direct_search(scorer, best)
+        return best
+
+    def _climb(self, problem: Problem, start: Array) -> Array:
+        near = quasi_newton(problem.gradient, start, tol=self.tol, max_iter=self.max_iter).alpha
+        return newton(
+            problem.derivatives, problem.value, near, tol=self.tol, min_iter=0, max_iter=self.max_iter
+        ).alpha
+
+    def _choose(self, problem: Problem, scorer: Scorer) -> tuple[Shrunk, float]:
+        """Return how far to hold back, by cross-validation inside the training queries."""
+        n_queries = len(problem.kept)
+        ways = [Shrunk("uniform", a) for a in SHRINKAGE] + [Shrunk("single", a) for a in SHRINKAGE[1:]]
+        if n_queries < 2 or len(problem.rankers) == 1:
+            return Shrunk("uniform", 1.0), scorer.mean(np.full(len(problem.rankers), 1 / len(problem.rankers)))
+        folds = min(self.folds, n_queries)
+        jobs = [
+            (fold_of_queries(n_queries, folds, self.seed + 1 + r), f)
+            for r in range(self.repeats)
+            for f in range(folds)
+        ]
+
+        def held_out(job: tuple[NDArray[np.int64], int]) -> tuple[NDArray[np.intp], Array]:
+            fold, f = job
+            inside, outside = np.flatnonzero(fold != f), np.flatnonzero(fold == f)
+            train = scorer.select(inside)
+            learned = self._learn(problem.select(inside), train)
+            simple = _simple_weights(train, len(problem.rankers))
+            test = scorer.select(outside)
+            return outside, np.array([test.per_query(_shrink(learned, way, simple)) for way in ways])
+
+        reached = np.zeros((len(ways), n_queries))
+        for outside, values in over_items(held_out, jobs):
+            reached[:, outside] += values / self.repeats
+        means = reached @ scorer.query_weights / scorer.query_weights.sum()
+        best = int(np.argmax(means))
+        return ways[best], float(means[best])
+
+
+def _simple_weights(scorer: Scorer, n_rankers: int) -> dict[str, Array]:
+    """Return uniform weights and those of the ranker that is best on the training queries."""
+    units = np.eye(n_rankers)
+    best = int(np.argmax([scorer.mean(unit) for unit in units]))
+    return {"uniform": np.full(n_rankers, 1.0 / n_rankers), "single": units[best]}
+
+
+def _shrink(learned: Array, way: Shrunk, simple: dict[str, Array]) -> Array:
+    return as_distribution((1.0 - way.amount) * learned + way.amount * simple[way.target])
+
+
+def _hold_back(learned: Array, way: Shrunk, simple: dict[str, Array], scorer: Scorer) -> Array:
+    """Return the learned weights held back as far as chosen, but never below the simple ones in training."""
+    least = max(scorer.mean(weights) for weights in simple.values())
+    for amount in (*np.linspace(way.amount, 0.0, 11), 0.0):
+        weights = _shrink(learned, Shrunk(way.target, float(amount)), simple)
+        if scorer.mean(weights) >= least:
+            return weights
+    return max(simple.values(), key=scorer.mean)
+
+
+_METHODS: dict[str, Callable[..., Fuser]] = {
+    "auto": AutoFuser,
+    "bat": NewtonFuser,
+    "enm": BoostFuser,
+    "ip": BarrierFuser,
+    "on": OnlineFuser,
+}
+
+
+def fit(aligned: Aligned, *, method: str = "auto", measure: Measure | str = "AP", **options: Any) -> Fuser:
+    """Learn weights by the named method and return the fitted fuser.
+
+    `auto` is what you want if you do not know; "bat", "ip", "on", "uns" and "enm" are the paper's. Only "auto"
+    climbs measures other than average precision. `options` are the fuser's own parameters.
+    """
+    return make_fuser(method, measure=measure, **options).fit(aligned)
+
+
+def make_fuser(method: str, *, measure: Measure | str = "AP", **options: Any) -> Fuser:
+    """Return a fuser by its name on the command line, not yet fitted."""
+    if method not in _METHODS:
+        raise InputError(f"method={method!r}: expected one of {', '.join(sorted(_METHODS))}.")
+    wanted = parse_measure(measure)
+    if method == "auto":
+        return AutoFuser(measure=wanted, **options)
+    if wanted.name != "AP" or wanted.cutoff is not None or wanted.judged_only:
+        raise InputError(f"method {method!r} maximises AP, not {wanted}. Use method 'auto', or measure 'AP'.")
+    if wanted.rel != 1:
+        options.setdefault("level", wanted.rel)
+    return _METHODS[method](**options)

@@ -1,0 +1,173 @@
+"""Weights with their proof: what they reach on queries they have not seen, beside what needs no learning."""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genm.align import Aligned, select_rankers
+from genm.crossval import HeldOut, cross_validate, measure_queries, weighted_mean
+from genm.errors import InputError
+from genm.evaluate import Contrast, Measure, compare_runs, evaluate_aligned
+from genm.fuse import rule_scores
+from genm.learn import Fuser
+from genm.model import Model
+from genm.progress import Progress, silent
+
+Array = NDArray[np.float64]
+BEST_SINGLE = "best single ranker"
+UNIFORM = "uniform weights"
+RRF = "RRF (k=60)"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evidence:
+    """What a fit is worth, query by query."""
+
+    measure: Measure
+    query_ids: tuple[str, ...]
+    train: Array
+    """The learned weights on the queries they were learned from: too good by as much as they over-fit."""
+    held_out: HeldOut
+    """The same method on queries it had not seen."""
+    singles: dict[str, Array]
+    """Each ranker alone."""
+    rules: dict[str, Array]
+    """What needs no learning: uniform weights and RRF."""
+    best_single: Array
+    """The single ranker chosen on each fold's training queries, on the fold: what learning has to beat."""
+    best_name: str
+    """The single ranker that is best on all queries."""
+    interval: tuple[float, float]
+    """Confidence interval of the held-out mean."""
+    gains: Mapping[str, Contrast]
+    """The held-out values against BEST_SINGLE, UNIFORM and RRF."""
+    query_weights: Array
+    confidence: float
+
+    def mean(self, per_query: Array) -> float:
+        """Return a mean over the queries with their weights."""
+        return weighted_mean(per_query, self.query_weights)
+
+    @property
+    def is_significant(self) -> bool:
+        """Whether the gain over the best single ranker is more than luck, by the paired Wilcoxon test."""
+        gain = self.gains[BEST_SINGLE]
+        return gain.difference > 0 and gain.p_values["wilcoxon"] < 1.0 - self.confidence
+
+    def verdict(self) -> str:
+        """Say in a sentence or two what the figures mean."""
+        gain, name = self.gains[BEST_SINGLE], str(self.measure)
+        p = gain.p_values["wilcoxon"]
+        between = f"{self.confidence:.0%} interval {gain.low:+.4f} to {gain.high:+.4f}"
+        figures = f"{gain.difference:+.4f} {name}, {between}, p = {p:.2g}"
+        if len(self.query_ids) < 2:
+            return "One query is no evidence. Judge more queries."
+        if self.is_significant:
+            return f"Held out, the learned weights beat the best single ranker ({figures})."
+        if gain.difference > 0:
+            return (
+                f"No significant gain over the best single ranker ({figures}): it may be luck. Judge more queries."
+            )
+        return f"No gain over the best single ranker ({figures}): keep what you have."
+
+
+def gather_evidence(
+    aligned: Aligned,
+    make: Callable[[], Fuser],
+    measure: Measure,
+    *,
+    folds: int = 5,
+    confidence: float = 0.95,
+    seed: int = 0,
+    progress: Progress = silent,
+) -> tuple[Fuser, Evidence]:
+    """Fit on all queries, cross-validate the same method, and set both beside what needs no learning."""
+    n = len(aligned.queries)
+    if n < 2:
+        raise InputError(f"{n} judged query: expected at least 2 to learn and to hold out. Judge more queries.")
+    progress("learning", 0, 1)
+    fuser = make().fit(aligned)
+    progress("learning", 1, 1)
+    held_out = cross_validate(aligned, make, measure, folds=min(folds, n), seed=seed, progress=progress)
+    singles = {name: single_values(aligned, name, measure) for name in aligned.rankers}
+    n_rankers = len(aligned.rankers)
+    prepared = fuser.prepare(aligned)
+    rules = {
+        UNIFORM: measure_queries(prepared, np.full(n_rankers, 1.0 / n_rankers), measure),
+        RRF: evaluate_aligned(aligned, rule_scores(aligned, "rrf"), [measure]).values[:, 0],
+    }
+    best_single = _best_single_by_fold(singles, held_out.fold, aligned.query_weights)
+    rivals = {BEST_SINGLE: best_single, **rules}
+    gains = {}
+    for name, values in rivals.items():
+        pair = {name: values, "learned": held_out.per_query}
+        found = compare_runs(pair, correction="none", confidence=confidence, seed=seed)
+        gains[name] = replace(found.contrasts[0], measure=str(measure))
+    against_zero = compare_runs(
+        {"zero": np.zeros(n), "learned": held_out.per_query}, tests=(), confidence=confidence, seed=seed
+    ).contrasts[0]
+    means = {name: weighted_mean(values, aligned.query_weights) for name, values in singles.items()}
+    return fuser, Evidence(
+        measure=measure,
+        query_ids=tuple(aligned.queries),
+        train=measure_queries(prepared, fuser.weights_, measure),
+        held_out=held_out,
+        singles=singles,
+        rules=rules,
+        best_single=best_single,
+        best_name=max(means, key=means.__getitem__),
+        interval=(against_zero.low, against_zero.high),
+        gains=gains,
+        query_weights=aligned.query_weights,
+        confidence=confidence,
+    )
+
+
+def single_values(aligned: Aligned, name: str, measure: Measure) -> Array:
+    """Return the measure of one ranker's own list, query by query, as if the others had never been there."""
+    own = select_rankers(aligned, [name])
+    if len(own.doc) == 0:
+        return np.zeros(len(own.queries))
+    return np.asarray(evaluate_aligned(own, np.ascontiguousarray(own.raw[:, 0]), [measure]).values[:, 0])
+
+
+def with_evidence(model: Model, aligned: Aligned, evidence: Evidence) -> Model:
+    """Return the model with the figures of its training and the fingerprint of its data."""
+    gain = evidence.gains[BEST_SINGLE]
+    training = {
+        "queries": len(evidence.query_ids),
+        "train": evidence.mean(evidence.train),
+        "held_out": evidence.held_out.mean,
+        "best_single": evidence.best_name,
+        "gain_over_best_single": gain.difference,
+        "gain_interval": [gain.low, gain.high],
+        "p_wilcoxon": gain.p_values["wilcoxon"],
+    }
+    return replace(model, measure=str(evidence.measure), training=training, fingerprint=fingerprint(aligned))
+
+
+def fingerprint(aligned: Aligned) -> str:
+    """Return a hash of queries, documents, raw scores and judgments."""
+    digest = hashlib.sha256("\0".join(aligned.rankers).encode())
+    parts = (
+        aligned.queries.text, aligned.queries.starts, aligned.docs.text, aligned.docs.starts, aligned.starts,
+        aligned.doc, aligned.raw, aligned.retrieved, aligned.relevance, aligned.unretrieved, aligned.query_weights,
+    )  # fmt: skip
+    for part in parts:
+        digest.update(f"{part.dtype}{part.shape}".encode())
+        digest.update(np.ascontiguousarray(part).data)
+    return digest.hexdigest()
+
+
+def _best_single_by_fold(singles: Mapping[str, Array], fold: NDArray[np.int64], weights: Array) -> Array:
+    """Return, for every query, the value of the ranker that was best on the queries of the other folds."""
+    table = np.array(list(singles.values()))
+    chosen = np.zeros(len(fold))
+    for f in np.unique(fold):
+        inside, outside = fold != f, fold == f
+        best = int(np.argmax(table[:, inside] @ weights[inside]))
+        chosen[outside] = table[best, outside]
+    return chosen

@@ -1,0 +1,115 @@
+"""The contract of all fusers: what `fit` leaves behind and what can be asked afterwards."""
+
+import warnings
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genm import __version__
+from genm.align import Aligned, renormalize
+from genm.errors import ConvergenceWarning, InputError, NotFittedError
+from genm.fuse import fuse_runs
+from genm.model import Model, OnlineState
+from genm.records import Normalizer, Run
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One point of a learning curve."""
+
+    start: int
+    """Which starting point, counted from 0."""
+    iteration: int
+    objective: float
+    """What the fuser climbs: the smoothed MAP, or the exact one."""
+    exact: float
+    """MAP as it is measured (P1); for the label-free fuser, under its own labels."""
+
+
+class Fuser(ABC):
+    """A way to learn weights. `fit` forgets what was before; `weights_` is always a distribution."""
+
+    method: ClassVar[str]
+    """The name the command line and the model file use."""
+    objective: ClassVar[str]
+    """Which objective is climbed: exact MAP, or smoothed with j sorted or smoothed."""
+    weight_set: ClassVar[str]
+    """Where weights live while learning: "simplex" or "free"."""
+
+    rankers_: tuple[str, ...]
+    normalizers_: tuple[Normalizer, ...]
+    depths_: tuple[int | None, ...]
+    weights_: Array
+    objective_: float
+    history_: list[Step]
+    converged_: bool
+    n_iter_: int
+
+    @abstractmethod
+    def fit(self, aligned: Aligned) -> Self:
+        """Learn weights from scratch."""
+
+    def fuse(self, aligned: Aligned, *, name: str = "fused", top: int | None = None) -> Run:
+        """Return the ensemble's run: the weighted sum of the rankers' scores."""
+        return fuse_runs(self.prepare(aligned), self.weights_, name=name, top=top)
+
+    def prepare(self, aligned: Aligned) -> Aligned:
+        """Return the scores under the normalisers of the training, whatever they came with."""
+        self._check_fitted()
+        self._check_rankers(aligned.rankers)
+        if aligned.depths != self.depths_:
+            raise InputError(
+                f"expected runs cut at depths {self.depths_}, as in training; found {aligned.depths}. "
+                f"Align them with depth=... as before."
+            )
+        same = aligned.normalizers == self.normalizers_
+        return aligned if same else renormalize(aligned, self.normalizers_)
+
+    def to_model(self) -> Model:
+        """Return what serving needs: weights, and the normalisers and depths of the data that was fitted."""
+        self._check_fitted()
+        return Model(
+            rankers=self.rankers_,
+            weights=tuple(self.weights_.tolist()),
+            normalizers=self.normalizers_,
+            depths=self.depths_,
+            method=self.method,
+            measure="AP",
+            relevance_level=getattr(self, "level", 1),
+            beta=getattr(self, "beta_", None),
+            library=__version__,
+            online=self._online_state(),
+        )
+
+    def _remember(self, aligned: Aligned) -> None:
+        """Keep the rules that the scores were made under, so that serving can repeat them."""
+        self.rankers_, self.normalizers_, self.depths_ = aligned.rankers, aligned.normalizers, aligned.depths
+
+    def _online_state(self) -> OnlineState | None:
+        return None
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "weights_"):
+            name = type(self).__name__
+            raise NotFittedError(f"this {name} has no weights yet. Call {name}.fit(aligned) first.")
+
+    def _check_rankers(self, rankers: tuple[str, ...]) -> None:
+        if rankers != self.rankers_:
+            raise InputError(
+                f"expected runs of {', '.join(self.rankers_)}, in this order; found {', '.join(rankers)}. "
+                f"Align the runs under the names that were fitted."
+            )
+
+    def _warn_if_stopped_early(self) -> None:
+        if not self.converged_:
+            warnings.warn(
+                f"{type(self).__name__} stopped after {self.n_iter_} iterations before its tolerance was met; "
+                f"the best weights it saw are kept. Raise max_iter, or tol.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )

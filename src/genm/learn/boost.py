@@ -1,0 +1,101 @@
+"""EnM, the baseline: boosting with the rankers as weak learners, then coordinate search on exact MAP."""
+
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genm.align import Aligned
+from genm.learn._base import Fuser, Step
+from genm.learn.multistart import check_stopping
+from genm.learn.problem import Problem
+
+Array = NDArray[np.float64]
+
+
+class BoostFuser(Fuser):
+    """Learn weights by boosting and coordinate search (EnM, a reconstruction: its text is not public).
+
+    Objective: exact MAP. Set: the simplex. The boosting stage is AdaRank (Xu and Li 2007) with the rankers as
+    weak learners; `search=False` stops there. The search tries, for one ranker after another, a grid of
+    weights with the others kept in proportion, halving the grid's step while nothing improves.
+    """
+
+    method = "enm"
+    objective = "exact MAP"
+    weight_set = "simplex"
+
+    def __init__(
+        self,
+        *,
+        search: bool = True,
+        level: int = 1,
+        tol: float = 1e-6,
+        min_iter: int = 1,
+        max_iter: int = 100,
+    ) -> None:
+        self.search, self.level = search, level
+        self.tol, self.min_iter, self.max_iter = tol, min_iter, max_iter
+
+    def fit(self, aligned: Aligned) -> Self:
+        """Boost, then search."""
+        check_stopping(self.tol, self.min_iter, self.max_iter)
+        problem = Problem(aligned, level=self.level, beta=1.0)
+        self._remember(aligned)
+        self.history_ = []
+        weights = self._boost(problem)
+        self.converged_ = True
+        if self.search and len(weights) > 1:
+            weights = self._search(problem, weights)
+        self.weights_, self.objective_ = weights, problem.exact(weights)
+        self.n_iter_ = len(self.history_)
+        self._warn_if_stopped_early()
+        return self
+
+    def _boost(self, problem: Problem) -> Array:
+        """Return AdaRank's votes as weights.
+
+        P_1 = 1/L; take the ranker with the largest P-weighted AP; its vote is
+        1/2 ln(sum P (1 + E) / sum P (1 - E)); P_{t+1} ~ exp(-AP of the ensemble so far).
+        """
+        n = len(problem.rankers)
+        single = np.array([problem.exact_per_query(unit) for unit in np.eye(n)])
+        prior = problem.tiles.query_weights / problem.tiles.query_weights.sum()
+        P, votes, best, best_map = prior.copy(), np.zeros(n), np.full(n, 1.0 / n), -1.0
+        for t in range(min(self.max_iter, 4 * n)):
+            k = int(np.argmax(single @ P))
+            E = single[k]
+            votes[k] += 0.5 * np.log(max(float(P @ (1 + E)), 1e-12) / max(float(P @ (1 - E)), 1e-12))
+            weights = votes / votes.sum()
+            ap = problem.exact_per_query(weights)
+            reached = float(prior @ ap)
+            self.history_.append(Step(0, t, reached, reached))
+            if reached > best_map + self.tol:
+                best, best_map = weights.copy(), reached
+            elif t >= max(n, self.min_iter):
+                break
+            P = prior * np.exp(-ap)
+            P /= P.sum()
+        return best
+
+    def _search(self, problem: Problem, weights: Array) -> Array:
+        reached, step, n = problem.exact(weights), 0.1, len(weights)
+        for t in range(self.max_iter):
+            before = reached
+            for k in range(n):
+                rest = weights.copy()
+                rest[k] = 0.0
+                others = rest / rest.sum() if rest.sum() > 0 else np.full(n, 1.0 / (n - 1)) * (np.arange(n) != k)
+                for weight in np.unique(np.clip(weights[k] + step * np.arange(-5, 6), 0.0, 1.0)):
+                    trial = (1.0 - weight) * others
+                    trial[k] = weight
+                    value = problem.exact(trial)
+                    if value > reached:
+                        weights, reached = trial, value
+            self.history_.append(Step(0, len(self.history_), reached, reached))
+            if reached - before < self.tol:
+                if step < 1e-3 and t + 1 >= self.min_iter:
+                    return weights
+                step *= 0.5
+        self.converged_ = False
+        return weights

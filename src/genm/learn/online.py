@@ -1,0 +1,173 @@
+"""gEnM.ON: weights from a stream of judged queries."""
+
+from typing import Literal, Self, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genm._math.ascent import as_distribution, project_to_simplex
+from genm._math.compiled import over_items
+from genm._math.smooth_ap import smooth_ap_one
+from genm.align import Aligned
+from genm.errors import InputError, ModelError
+from genm.learn._base import Fuser, Step
+from genm.learn.multistart import check_stopping
+from genm.learn.problem import Beta, Problem, beta_of, check_beta
+from genm.learn.starts import Starts, starting_points
+from genm.model import Model, OnlineState
+
+Array = NDArray[np.float64]
+Schedule = Literal["paper", "adaptive"]
+
+_STRIDE = 0.25  # the adaptive schedule's first step, as a share of the simplex's edge
+
+
+class OnlineFuser(Fuser):
+    """Learn weights one query at a time by stochastic ascent (gEnM.ON, Algorithm 3).
+
+    Objective: the query's own summand of Problem P4, j sorted. Set: free with `schedule="paper"` (step 1/t,
+    negative weights set to 0 at the end); the simplex with `schedule="adaptive"` (steps shrink with the size of
+    the gradients met so far, each is projected back onto the simplex, and `weights_` is the mean of the path).
+
+    `partial_fit` goes on from the present weights; `fit` forgets, then passes over the queries in their order
+    from every start until a pass changes the objective by less than `tol`. Queries without a relevant document
+    are passed over and not counted.
+    """
+
+    method = "on"
+    objective = "smoothed AP of each query, j sorted"
+    weight_set = "free (paper) or simplex (adaptive)"
+
+    beta_: float
+    raw_weights_: Array
+    n_seen_: int
+    memory_: Array
+
+    def __init__(
+        self,
+        *,
+        schedule: Schedule = "adaptive",
+        beta: Beta = "auto",
+        level: int = 1,
+        starts: Starts = None,
+        tol: float = 1e-4,
+        min_iter: int = 1,
+        max_iter: int = 20,
+    ) -> None:
+        self.schedule, self.beta, self.level, self.starts = schedule, beta, level, starts
+        self.tol, self.min_iter, self.max_iter = tol, min_iter, max_iter
+
+    def fit(self, aligned: Aligned) -> Self:
+        """Forget, then pass over the queries from every start; keep the end with the highest exact MAP."""
+        check_stopping(self.tol, self.min_iter, self.max_iter)
+        problem = Problem(aligned, level=self.level, beta=self.beta)
+        given = np.full((1, len(aligned.rankers)), 1.0) if self.starts is None else self.starts
+        starts = starting_points(len(aligned.rankers), seed=0, given=given)
+        paths = over_items(lambda s: self._passes(aligned, problem, s, starts[s]), range(len(starts)))
+        best = max(paths, key=lambda path: path.history_[-1].exact)
+        for name in ("beta_", "raw_weights_", "n_seen_", "memory_", "weights_", "converged_", "n_iter_"):
+            setattr(self, name, getattr(best, name))
+        self._remember(aligned)
+        self.objective_ = best.history_[-1].objective
+        self.history_ = [step for path in paths for step in path.history_]
+        if self.max_iter > 1:
+            self._warn_if_stopped_early()
+        return self
+
+    def partial_fit(self, aligned: Aligned) -> Self:
+        """Take one step for each query, in their order; t = 1 + queries seen, as Algorithm 3 counts."""
+        if not hasattr(self, "raw_weights_"):
+            self._begin(aligned, np.full(len(aligned.rankers), 1.0 / len(aligned.rankers)))
+            self.history_, self.converged_, self.n_iter_ = [], False, 0
+        self._check_rankers(aligned.rankers)
+        if not aligned.labelled:
+            raise InputError("these runs carry no judgments. Give qrels to align_runs.")
+        n_relevant = aligned.n_relevant(self.level)
+        relevant = aligned.relevance >= self.level
+        starts = aligned.starts.tolist()
+        value = 0.0
+        for q in np.flatnonzero((n_relevant > 0) & (aligned.query_weights > 0)).tolist():
+            rows = slice(starts[q], starts[q + 1])
+            value, gradient = smooth_ap_one(
+                aligned.scores[rows], relevant[rows], int(n_relevant[q]), self.raw_weights_, self.beta_
+            )
+            self._step(gradient * aligned.query_weights[q])
+            self.objective_ = value
+        self.weights_ = as_distribution(self._served())
+        return self
+
+    @classmethod
+    def from_model(cls, model: Model) -> Self:
+        """Return the fuser where the model's stream stopped; going on is bit-equal to never having stopped."""
+        state = model.online
+        if state is None:
+            raise ModelError(
+                f"this model was learned by {model.method!r} and holds no stream to go on with. "
+                f"Start one with: genm fit --method on ..."
+            )
+        fuser = cls(schedule=_check_schedule(state.schedule), beta=state.beta, level=model.relevance_level)
+        fuser.rankers_, fuser.normalizers_, fuser.depths_ = model.rankers, model.normalizers, model.depths
+        fuser.raw_weights_, fuser.n_seen_ = np.array(state.raw_weights), state.n_seen
+        fuser.memory_, fuser.beta_ = np.array(state.memory), state.beta
+        fuser.weights_ = np.array(model.weights)
+        fuser.history_, fuser.converged_, fuser.n_iter_, fuser.objective_ = [], False, 0, np.nan
+        return fuser
+
+    def _begin(self, aligned: Aligned, start: Array) -> None:
+        _check_schedule(self.schedule)
+        self._remember(aligned)
+        self.beta_ = beta_of(aligned) if self.beta == "auto" else check_beta(self.beta)
+        self.raw_weights_, self.n_seen_ = start.copy(), 0
+        self.weights_ = as_distribution(start)
+        # adaptive: the sum of squared gradients, the sum of the path's weights, and the weighted path
+        self.memory_ = np.zeros(2 + len(start)) if self.schedule == "adaptive" else np.zeros(0)
+
+    def _step(self, gradient: Array) -> None:
+        self.n_seen_ += 1
+        if self.schedule == "paper":
+            self.raw_weights_ = self.raw_weights_ + gradient / (1 + self.n_seen_)
+            return
+        slope = gradient - gradient.mean()  # a common shift only rescales
+        self.memory_[0] += float(slope @ slope)
+        if self.memory_[0] > 0.0:
+            stride = _STRIDE / np.sqrt(self.memory_[0])
+            self.raw_weights_ = project_to_simplex(self.raw_weights_ + stride * slope)
+        # later weights count more, so that the poor ones of the beginning are forgotten
+        self.memory_[1] += self.n_seen_
+        self.memory_[2:] += self.n_seen_ * self.raw_weights_
+
+    def _served(self) -> Array:
+        if self.schedule == "adaptive" and self.n_seen_ > 0:
+            return np.asarray(self.memory_[2:] / self.memory_[1])
+        return self.raw_weights_
+
+    def _passes(self, aligned: Aligned, problem: Problem, number: int, start: Array) -> "OnlineFuser":
+        """Return a fuser that has passed over the queries until its objective stood still."""
+        path = OnlineFuser(schedule=self.schedule, beta=problem.beta, level=self.level)
+        path._begin(aligned, start)
+        path.history_ = [Step(number, 0, problem.value(path.weights_), problem.exact(path.weights_))]
+        path.converged_, path.n_iter_ = False, 0
+        while path.n_iter_ < self.max_iter and not path.converged_:
+            path.n_iter_ += 1
+            path.partial_fit(aligned)
+            reached = problem.value(path.weights_)
+            small = abs(reached - path.history_[-1].objective) < self.tol
+            path.history_.append(Step(number, path.n_iter_, reached, problem.exact(path.weights_)))
+            path.converged_ = small and path.n_iter_ >= self.min_iter
+        return path
+
+    def _online_state(self) -> OnlineState:
+        return OnlineState(
+            raw_weights=tuple(self.raw_weights_.tolist()),
+            n_seen=self.n_seen_,
+            schedule=self.schedule,
+            beta=self.beta_,
+            memory=tuple(self.memory_.tolist()),
+        )
+
+
+def _check_schedule(schedule: str) -> Schedule:
+    for known in get_args(Schedule):
+        if schedule == known:
+            return known
+    raise InputError(f"schedule={schedule!r}: expected one of {', '.join(get_args(Schedule))}.")
