@@ -10,7 +10,7 @@ from judged_cases import run_of, tied_runs
 
 from genm.align import Aligned, align_runs
 from genm.errors import InputError
-from genm.fuse import METHODS, fuse_runs, fuse_scores
+from genm.fuse import METHODS, fuse_runs, fuse_scores, rule_scores
 from genm.records import Normalizer, Run
 
 A = {"q": {"d1": 4.0, "d2": 3.0, "d3": 0.0}}
@@ -74,6 +74,15 @@ def test_every_method_is_listed_and_described() -> None:
     assert METHODS[:2] == ("sum", "rrf")
     for method in METHODS:
         assert f"\n{method} " in genm.fuse.__doc__
+
+
+def test_rule_scores_are_what_the_run_is_ranked_by() -> None:
+    aligned = three()
+    for method in METHODS:
+        found = scores_of(fuse_runs(aligned, method=method))["q"]
+        by_row = [found[aligned.docs[d]] for d in aligned.doc]
+        np.testing.assert_array_equal(rule_scores(aligned, method), by_row)
+    np.testing.assert_allclose(rule_scores(aligned, "rrf", k=0.0).max(), 1 / 3 + 1 + 1 / 2)
 
 
 def test_weights_come_by_name_or_in_order_and_use_the_filled_gaps() -> None:

@@ -89,7 +89,7 @@ def test_without_a_ranker_its_own_documents_are_unretrieved() -> None:
     np.testing.assert_array_equal(kept.n_relevant(), three().n_relevant())
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 @given(
     st.lists(tied_runs(min_docs=0), min_size=3, max_size=3),
     judgments(),

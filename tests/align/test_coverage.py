@@ -44,7 +44,7 @@ def slow_mean(shares: list[float]) -> float:
     return sum(shares) / len(shares) if shares else 0.0
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=30)
 @given(st.lists(tied_runs(min_docs=0), min_size=1, max_size=3), judgments())
 def test_coverage_agrees_with_sets(
     tables: list[dict[str, dict[str, float]]], grades: dict[str, dict[str, int]]

@@ -181,7 +181,7 @@ def slow_rows(
     return rows, left
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=60)
 @given(
     st.lists(tied_runs(min_docs=0), min_size=1, max_size=4),
     st.one_of(st.none(), judgments()),
