@@ -5,6 +5,8 @@ from collections.abc import Mapping
 import numpy as np
 from hypothesis import strategies as st
 
+from genm._math.measures_hits import Hits
+from genm._math.measures_placing import hits_of_scores
 from genm.ids import Ids, encode
 from genm.records import Qrels, Run
 
@@ -50,3 +52,33 @@ def judgments() -> st.SearchStrategy[dict[str, dict[str, int]]]:
     # trec_eval's own memory goes astray where every grade of a query is negative
     judged = judged.filter(lambda of_query: max(of_query.values()) >= 0)
     return st.dictionaries(st.sampled_from(QUERY_IDS), judged, min_size=1)
+
+
+Query = list[tuple[float, int | None]]  # a row's score and grade, None where nobody judged
+
+_rows = st.tuples(st.sampled_from([-1.0, 0.0, 0.0, 0.5, 2.0]), st.integers(-2, 3) | st.none())
+query_lists = st.lists(st.lists(_rows, max_size=25), min_size=1, max_size=4)
+
+
+def of_scores(given_queries: list[Query], *, with_ties: bool = True) -> tuple[np.ndarray, Hits]:
+    """Place the judged rows of queries given row by row; also return where each query's hits begin."""
+    starts = np.cumsum([0, *map(len, given_queries)])
+    flat = [row for query in given_queries for row in query]
+    judged = np.array([i for i, (_, g) in enumerate(flat) if g is not None], np.int64)
+    at = np.searchsorted(judged, starts)
+    grade = np.array([flat[i][1] for i in judged], np.int32)
+    scores = np.array([s for s, _ in flat], np.float64)
+    return at, hits_of_scores(starts, scores, at, at, judged, grade, with_ties=with_ties)
+
+
+def by_sorting(query: Query) -> list[tuple[int, int, int, int]]:
+    """Return (rank, grade, first, last) of each judged row, in ranking order."""
+    order = sorted(range(len(query)), key=lambda i: -query[i][0])
+    found = []
+    for rank, i in enumerate(order, 1):
+        score, grade = query[i]
+        if grade is not None:
+            first = 1 + sum(s > score for s, _ in query)
+            last = sum(s >= score for s, _ in query)
+            found.append((rank, grade, first, last))
+    return found

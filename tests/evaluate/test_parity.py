@@ -1,10 +1,11 @@
 """Every value equals trec_eval's, bit for bit, on random runs full of ties, grades and gaps."""
 
+import ir_measures
 import numpy as np
 import pytrec_eval
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from judged_cases import Grades, Scores, judgments, qrels_of, run_of, tied_runs
+from judged_cases import DOC_IDS, Grades, Scores, judgments, qrels_of, run_of, tied_runs
 
 from genm.evaluate import evaluate_run, parse_measure
 
@@ -49,3 +50,17 @@ def test_values_equal_those_of_trec_eval(scores: Scores, grades: Grades, rel: in
     )
     theirs = trec_values(scores, grades, names, rel, judged_only=judged_only)
     np.testing.assert_array_equal(ours.values, theirs)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    order=st.permutations(DOC_IDS), depth=st.integers(1, len(DOC_IDS)), grades=judgments(), rel=st.integers(1, 2)
+)
+def test_what_trec_eval_lacks_equals_ir_measures(order: list[str], depth: int, grades: Grades, rel: int) -> None:
+    # without ties: there ir_measures' own measures rank by doc id upwards
+    scores = {query_id: {doc_id: -float(i) for i, doc_id in enumerate(order[:depth])} for query_id in grades}
+    theirs = [ir_measures.Judged @ 3, ir_measures.Judged, ir_measures.RR(rel=rel) @ 3]
+    ours = evaluate_run(run_of(scores), qrels_of(grades), theirs)
+    for metric in ir_measures.iter_calc(theirs, grades, scores):
+        at = ours.query_ids.index(metric.query_id), theirs.index(metric.measure)
+        assert ours.values[at] == metric.value

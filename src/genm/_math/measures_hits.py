@@ -29,15 +29,18 @@ class Hits(NamedTuple):
     last: Ints
 
 
-def _ints(array: NDArray[np.integer]) -> Ints:
+def as_ints(array: NDArray[np.integer]) -> Ints:
+    """Return the array as the kernels know it: compiled once, for contiguous arrays that may be written."""
     return np.require(array, np.int64, ("C", "W"))
 
 
-def _codes(array: NDArray[np.integer]) -> Codes:
+def as_codes(array: NDArray[np.integer]) -> Codes:
+    """Return the array as the kernels know it."""
     return np.require(array, np.int32, ("C", "W"))
 
 
-def _no_hits(n_queries: int, n_judged: int) -> Hits:
+def no_hits(n_queries: int, n_judged: int) -> Hits:
+    """Return room for as many hits as there are judged documents."""
     ranks = (np.zeros(n_judged, np.int64) for _ in range(3))
     return Hits(np.zeros(n_queries, np.int64), next(ranks), np.zeros(n_judged, np.int32), *ranks)
 
@@ -57,10 +60,10 @@ def hits_of_run(
 
     `judged_doc` is -1 for a document that stands nowhere in `doc`.
     """
-    low, high, judged_starts = _ints(low), _ints(high), _ints(judged_starts)
-    doc, judged_doc, grade = _codes(doc), _codes(judged_doc), _codes(grade)
+    low, high, judged_starts = as_ints(low), as_ints(high), as_ints(judged_starts)
+    doc, judged_doc, grade = as_codes(doc), as_codes(judged_doc), as_codes(grade)
     score = np.require(score, np.float64, ("C", "W"))
-    hits = _no_hits(len(low), len(judged_doc))
+    hits = no_hits(len(low), len(judged_doc))
     widest = int(np.diff(judged_starts).max(initial=0))
     deepest = int((high - low).max(initial=0))
 
@@ -149,119 +152,6 @@ def _join(
         n_hits[q] = n
         for i in range(j, judged_starts[q + 1]):
             near[_hash(judged_doc[i]) >> (32 - _NEAR_BITS)] = 0
-
-
-def hits_of_scores(
-    starts: Ints, score: Floats, judged_starts: Ints, rows_starts: Ints, rows: Ints, grade: Codes
-) -> Hits:
-    """Rank each query's rows by score downwards, ties in row order, as far as the judged rows ask for it.
-
-    `rows` are the judged rows of all queries, rows_starts[q]:rows_starts[q + 1] those of query q, ascending, with
-    their grades. Nothing is sorted but the judged rows: every other row only counts for those it precedes.
-    """
-    starts, judged_starts, rows_starts, rows = map(_ints, (starts, judged_starts, rows_starts, rows))
-    score, grade = np.require(score, np.float64, ("C", "W")), _codes(grade)
-    hits = _no_hits(len(starts) - 1, int(judged_starts[-1]))
-    widest = int(np.diff(rows_starts).max(initial=0))
-
-    def work(begin: int, end: int) -> None:
-        _place(begin, end, widest, starts, score, judged_starts, rows_starts, rows, grade, *hits)
-
-    over_ranges(work, np.diff(starts))
-    return hits
-
-
-@kernel
-def _place(
-    begin: int,
-    end: int,
-    widest: int,
-    starts: Ints,
-    score: Floats,
-    judged_starts: Ints,
-    rows_starts: Ints,
-    rows: Ints,
-    grade: Codes,
-    n_hits: Ints,
-    hit_rank: Ints,
-    hit_grade: Codes,
-    hit_first: Ints,
-    hit_last: Ints,
-) -> None:
-    order = np.empty(widest, np.int64)
-    top = np.empty(widest, np.float64)
-    precede = np.empty(widest + 1, np.int64)
-    above = np.empty(widest + 1, np.int64)
-    reach = np.empty(widest + 1, np.int64)
-    for q in range(begin, end):
-        j0, n = rows_starts[q], rows_starts[q + 1] - rows_starts[q]
-        n_hits[q] = n
-        if n == 0:
-            continue
-        for i in range(n):
-            order[i] = j0 + i
-        gap = 1
-        while gap < n:
-            gap = 3 * gap + 1
-        while gap > 1:  # Shell sort: the order is total, so that it need not be stable
-            gap //= 3
-            for i in range(gap, n):
-                moved, k = order[i], i
-                s = score[rows[moved]]
-                while k >= gap and (
-                    score[rows[order[k - gap]]] < s or (score[rows[order[k - gap]]] == s and order[k - gap] > moved)
-                ):
-                    order[k] = order[k - gap]
-                    k -= gap
-                order[k] = moved
-        for i in range(n):
-            top[i] = score[rows[order[i]]]
-        precede[: n + 1] = 0
-        above[: n + 1] = 0
-        reach[: n + 1] = 0
-        lowest = top[n - 1]
-        for row in range(starts[q], starts[q + 1]):
-            s = score[row]
-            if s < lowest:
-                continue
-            a, size = 0, n  # a becomes the number of judged rows with a higher score
-            while size > 0:
-                half = size // 2
-                if top[a + half] > s:
-                    a += half + 1
-                    size -= half + 1
-                else:
-                    size = half
-            reach[a] += 1
-            if top[a] < s:
-                above[a] += 1
-                precede[a] += 1
-                continue
-            b, size = a, n - a  # b: with a score as high
-            while size > 0:
-                half = size // 2
-                if top[b + half] >= s:
-                    b += half + 1
-                    size -= half + 1
-                else:
-                    size = half
-            above[b] += 1
-            k, size = a, b - a  # k: that stand before this row
-            while size > 0:
-                half = size // 2
-                if rows[order[k + half]] < row:
-                    k += half + 1
-                    size -= half + 1
-                else:
-                    size = half
-            precede[k] += 1
-        for i in range(n):
-            precede[i + 1] += precede[i]
-            above[i + 1] += above[i]
-            reach[i + 1] += reach[i]
-            h = judged_starts[q] + i
-            hit_rank[h], hit_grade[h] = precede[i], grade[order[i]]
-            hit_first[h], hit_last[h] = above[i] + 1, reach[i]
 
 
 def tie_extremes(judged_starts: Ints, hits: Hits) -> tuple[Hits, Hits] | None:

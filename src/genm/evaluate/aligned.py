@@ -3,7 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.measures_hits import Hits, hits_of_scores
+from genm._math.measures_hits import Hits
+from genm._math.measures_placing import hits_of_scores
 from genm._math.weighted import weighted_sum
 from genm.align import UNJUDGED, Aligned
 from genm.errors import InputError
@@ -13,6 +14,7 @@ from genm.evaluate.scoring import Judged, plan_measures
 from genm.records import Note
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 
 def evaluate_aligned(aligned: Aligned, blend: Floats, measures: object) -> Evaluation:
@@ -43,27 +45,22 @@ class AlignedEvaluator:
                 f"aligned data: expected at least one judged query, found none among {len(aligned.queries)}. "
                 "Check that runs and judgments spell their query ids alike."
             )
-        starts = np.zeros(len(aligned.queries) + 1, np.int64)
-        np.cumsum(sizes, out=starts[1:])
-        grades = np.empty(starts[-1], np.int32)
-        in_rows = np.repeat(starts[:-1] - at[:-1], np.diff(at)) + np.arange(len(rows))
-        grades[in_rows] = aligned.relevance[rows]
-        unretrieved = np.ones(len(grades), np.bool_)
-        unretrieved[in_rows] = False
-        grades[unretrieved] = aligned.unretrieved
-
+        self._starts = np.zeros(len(aligned.queries) + 1, np.int64)
+        np.cumsum(sizes, out=self._starts[1:])
         kept = np.append(self.position, len(sizes))  # queries without judgments take up no room
-        self._judged = Judged.of(aligned.queries.take(self.position), starts[kept], grades)
+        grades = _merged(self._starts, at, aligned.relevance[rows], aligned.unretrieved)
+        self._judged = Judged.of(aligned.queries.take(self.position), self._starts[kept], grades)
         self._judged.check_gains(self.measures)
         self._plan = plan_measures(self.measures)
-        self._starts, self._rows_starts = aligned.starts, at
-        self._all_starts, self._rows = starts, rows
-        self._grades = aligned.relevance[rows]
+        if all(measure.name not in ("Bpref", "Judged") and not measure.judged_only for measure in self.measures):
+            rows = np.flatnonzero(aligned.relevance > 0)  # where the others stand changes nothing
+            at = np.searchsorted(rows, aligned.starts)
+        self._rows, self._rows_starts, self._grades = rows, at, aligned.relevance[rows]
         self._depth = np.diff(aligned.starts)[self.position]
 
     def evaluate(self, blend: Floats) -> Evaluation:
         """Measure a blend: one weight for each ranker, or one score for each row."""
-        hits = self._hits(blend)
+        hits = self._hits(blend, with_ties=True)
         values = self._judged.values(self._plan, hits, self._depth)
         notes = self._note_queries() + self._judged.note_no_relevant(self.measures)
         notes += self._judged.note_ties(self.measures, hits, self._depth, "blend")
@@ -71,11 +68,18 @@ class AlignedEvaluator:
 
     def values(self, blend: Floats) -> Floats:
         """Return the (queries, measures) values alone: the quickest way to compare blends."""
-        return self._judged.values(self._plan, self._hits(blend), self._depth)
+        return self._judged.values(self._plan, self._hits(blend, with_ties=False), self._depth)
 
-    def _hits(self, blend: Floats) -> Hits:
-        score = self._scores(np.asarray(blend, np.float64))
-        hits = hits_of_scores(self._starts, score, self._all_starts, self._rows_starts, self._rows, self._grades)
+    def _hits(self, blend: Floats, *, with_ties: bool) -> Hits:
+        hits = hits_of_scores(
+            self.aligned.starts,
+            self._scores(np.asarray(blend, np.float64)),
+            self._starts,
+            self._rows_starts,
+            self._rows,
+            self._grades,
+            with_ties=with_ties,
+        )
         return hits._replace(n_hits=hits.n_hits[self.position])
 
     def _scores(self, blend: Floats) -> Floats:
@@ -106,3 +110,16 @@ class AlignedEvaluator:
             first = self._judged.queries[int(empty[0])]
             notes.append(Note("missing-zero", len(empty), f"{told} (first: {first})."))
         return notes
+
+
+def _merged(
+    starts: Ints, rows_starts: Ints, in_rows: NDArray[np.int32], unretrieved: NDArray[np.int32]
+) -> NDArray[np.int32]:
+    """Return each query's grades in its rows, then those of judged documents that no ranker returned."""
+    grades = np.empty(starts[-1], np.int32)
+    places = np.repeat(starts[:-1] - rows_starts[:-1], np.diff(rows_starts)) + np.arange(len(in_rows))
+    grades[places] = in_rows
+    others = np.ones(len(grades), np.bool_)
+    others[places] = False
+    grades[others] = unretrieved
+    return grades
