@@ -99,7 +99,8 @@ def model_to_json(model: Model) -> dict[str, Any]:
     for key in ("method", "measure", "relevance_level", "beta", "target", "fingerprint", "library"):
         document[key] = getattr(model, key)
     document["training"] = dict(model.training)
-    document["online"] = None if model.online is None else asdict(model.online)
+    state = None if model.online is None else asdict(model.online)
+    document["online"] = state and {k: list(v) if isinstance(v, tuple) else v for k, v in state.items()}
     return document
 
 

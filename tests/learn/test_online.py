@@ -1,0 +1,144 @@
+"""gEnM.ON: the stream, its steps, and its claims as averages."""
+
+import time
+
+import numpy as np
+import pytest
+from problems import made_up
+
+from genm._math.ascent import as_distribution
+from genm._math.smooth_ap import smooth_ap_one
+from genm.align import Aligned
+from genm.errors import InputError, ModelError
+from genm.learn import NewtonFuser, OnlineFuser
+from genm.learn.problem import Problem
+from genm.model import load_model, save_model
+
+SCHEDULES = ("paper", "adaptive")
+
+
+def one_by_one(fuser: OnlineFuser, aligned: Aligned) -> OnlineFuser:
+    for q in range(len(aligned.queries)):
+        fuser.partial_fit(aligned.select(np.array([q])))
+    return fuser
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_a_stream_equals_one_pass_of_fit(schedule: str) -> None:
+    aligned = made_up(0)
+    streamed = one_by_one(OnlineFuser(schedule=schedule, beta=80.0), aligned)
+    fitted = OnlineFuser(schedule=schedule, beta=80.0, max_iter=1).fit(aligned)
+    assert streamed.weights_.tolist() == fitted.weights_.tolist()
+    assert streamed.n_seen_ == fitted.n_seen_ == 12
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_going_on_from_a_file_is_bit_equal_to_never_stopping(schedule: str, tmp_path: object) -> None:
+    aligned = made_up(1, n_queries=20)
+    first, rest = aligned.select(np.arange(7)), aligned.select(np.arange(7, 20))
+    whole = OnlineFuser(schedule=schedule, beta=80.0).partial_fit(aligned)
+    stopped = OnlineFuser(schedule=schedule, beta=80.0).partial_fit(first)
+    path = f"{tmp_path}/m.json"
+    save_model(stopped.to_model(), path)
+    resumed = OnlineFuser.from_model(load_model(path)).partial_fit(rest)
+    assert resumed.raw_weights_.tolist() == whole.raw_weights_.tolist()
+    assert resumed.weights_.tolist() == whole.weights_.tolist()
+    assert resumed.to_model().online == whole.to_model().online
+
+
+def test_the_printed_rule_step_by_step() -> None:
+    """Eq. (21) with eta = 1/t and t counted from 2, as Algorithm 3 does."""
+    aligned = made_up(2, n_queries=3)
+    alpha = np.full(3, 1 / 3)
+    for t, q in ((2, 0), (3, 1), (4, 2)):
+        one = aligned.select(np.array([q]))
+        _, gradient = smooth_ap_one(one.scores, one.relevance >= 1, 5, alpha, 60.0)
+        alpha = alpha + gradient / t
+    fuser = OnlineFuser(schedule="paper", beta=60.0).partial_fit(aligned)
+    np.testing.assert_allclose(fuser.raw_weights_, alpha, rtol=1e-12)
+    np.testing.assert_allclose(fuser.weights_, as_distribution(alpha), rtol=1e-12)
+
+
+def test_the_rule_raises_the_expected_ap_on_average() -> None:
+    """Theorem 4 as an average (departure 8): one step on a query, measured on other queries."""
+    gains = []
+    for seed in range(40):
+        aligned = made_up(seed, quality=(1.0, 0.2), n_queries=12)
+        problem = Problem(aligned, beta=30.0)
+        start = np.array([0.3, 0.7])
+        one = aligned.select(np.array([0]))
+        _, gradient = smooth_ap_one(one.scores, one.relevance >= 1, 5, start, 30.0)
+        others = problem.select(np.arange(1, 12))
+        gains.append(others.value(start + 0.01 * gradient) - others.value(start))
+    assert np.mean(gains) > 0
+    assert np.mean(np.array(gains) > 0) > 0.6
+
+
+def test_the_gradient_points_to_the_optimum_from_nearby() -> None:
+    """Lemma 2 as an average over queries: (alpha - alpha*) times the gradient is negative."""
+    aligned = made_up(3, n_queries=60)
+    problem = Problem(aligned, beta=30.0, smooth_j=True)
+    best = NewtonFuser(beta=30.0, smooth_j=True).fit(aligned).weights_
+    for k in range(3):
+        away = best + 0.05 * (np.eye(3)[k] - best)
+        _, gradient = problem.gradient(away)
+        assert float((away - best) @ gradient) < 0
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_many_passes_end_near_the_batch_optimum(schedule: str) -> None:
+    """Theorem 5: with steps whose sum diverges and whose squares' sum does not, the rule settles."""
+    aligned = made_up(4, n_queries=40)
+    problem = Problem(aligned, beta=40.0)
+    batch = NewtonFuser(beta=40.0).fit(aligned)
+    online = OnlineFuser(schedule=schedule, beta=40.0, max_iter=60, tol=1e-5).fit(aligned)
+    assert problem.exact(online.weights_) > problem.exact(batch.weights_) - 0.01
+
+
+def test_printed_steps_have_a_divergent_sum_and_convergent_squares() -> None:
+    """Eqs. (23) and (24) of the steps really taken, read off a constant gradient."""
+    fuser = OnlineFuser(schedule="paper", beta=1.0)
+    fuser._begin(made_up(0), np.zeros(3))
+    steps = []
+    for _ in range(2000):
+        before = fuser.raw_weights_[0]
+        fuser._step(np.ones(3))
+        steps.append(float(fuser.raw_weights_[0] - before))
+    assert sum(steps) > 6.5
+    assert sum(s * s for s in steps) < 0.65
+
+
+def test_the_adaptive_schedule_never_leaves_the_simplex() -> None:
+    fuser = OnlineFuser(beta=500.0)
+    aligned = made_up(5, n_queries=30)
+    for q in range(30):
+        fuser.partial_fit(aligned.select(np.array([q])))
+        assert fuser.raw_weights_.sum() == pytest.approx(1)
+        assert (fuser.raw_weights_ >= 0).all()
+
+
+def test_queries_without_relevant_documents_are_passed_over() -> None:
+    aligned = made_up(6)
+    aligned.relevance[: aligned.starts[1]] = 0
+    assert OnlineFuser(beta=50.0).partial_fit(aligned).n_seen_ == 11
+
+
+def test_other_rankers_unknown_schedules_and_other_models_are_refused() -> None:
+    fuser = OnlineFuser(beta=50.0).partial_fit(made_up(0))
+    with pytest.raises(InputError, match="in this order"):
+        fuser.partial_fit(made_up(0, quality=(1.0, 0.5)))
+    with pytest.raises(InputError, match="paper, adaptive"):
+        OnlineFuser(schedule="wild").partial_fit(made_up(0))  # type: ignore[arg-type]
+    with pytest.raises(ModelError, match="--method on"):
+        OnlineFuser.from_model(NewtonFuser().fit(made_up(0)).to_model())
+    with pytest.raises(InputError, match="no judgments"):
+        fuser.partial_fit(made_up(0, labelled=False))
+
+
+def test_an_update_is_cheap() -> None:
+    """Not a timing test: a thousand documents must not cost a thousand times one (which a slow path would)."""
+    aligned = made_up(7, quality=(1.0, 0.8, 0.6, 0.4), n_queries=20, n_docs=1000)
+    fuser = OnlineFuser(beta=50.0).partial_fit(aligned)
+    started = time.process_time()
+    fuser.partial_fit(aligned)
+    assert time.process_time() - started < 2.0
