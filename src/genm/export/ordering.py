@@ -149,7 +149,8 @@ def _windowed(
         )
         depths = [max(depths)] * len(parts)
     for i, depth in enumerate(depths):
-        allowed = min(max(depth, window.least), window.most or depth)
+        allowed = max(depth, window.least)
+        allowed = min(allowed, window.most or allowed)
         if allowed != depth:
             limit = f"at least {window.least}" if depth < window.least else f"at most {window.most}"
             reasons.append(
