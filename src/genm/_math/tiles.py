@@ -86,7 +86,7 @@ def build_tiles(
     """
     starts = np.ascontiguousarray(starts, np.int64)
     n_queries, lengths = len(starts) - 1, np.diff(starts)
-    weights = np.ones(n_queries) if query_weights is None else np.ascontiguousarray(query_weights, np.float64)
+    weights = np.ones(n_queries) if query_weights is None else np.array(query_weights, np.float64)
     _check(starts, scores, weights)
     n_rankers = scores.shape[1]
     exponent = _exponent(scores, np.dtype(dtype).itemsize)
@@ -123,31 +123,37 @@ def build_tiles(
 
 def relabel(tiles: Tiles, relevant: NDArray[np.bool_], n_relevant: NDArray[np.int64]) -> Tiles:
     """Return the same documents with other labels: `relevant` marks rows of the table the tiles came from."""
-    tile, place = _places(tiles)
-    query = np.repeat(np.arange(tiles.n_queries), tiles.tile_spans[:, 1] - tiles.tile_spans[:, 0])
-    query = np.repeat(query, tiles.sizes[_own_tiles(tiles)])
-    position = tiles.position[tile, place]
-    marked = np.flatnonzero(np.asarray(relevant, bool)[tiles.rows[query, 0] + position])
-    marked = marked[np.lexsort((position[marked], query[marked]))]
-    ends = np.cumsum(np.bincount(query[marked], minlength=tiles.n_queries))
+    marks = np.asarray(relevant, bool)
+    if len(tiles.rows) and len(marks) < tiles.rows[:, 1].max():
+        raise InputError(f"relevant marks {len(marks)} rows; the scores have at least {tiles.rows[:, 1].max()}.")
+    counts = tiles.tile_spans[:, 1] - tiles.tile_spans[:, 0]
+    own = np.arange(counts.sum()) + np.repeat(tiles.tile_spans[:, 0] - (np.cumsum(counts) - counts), counts)
+    own_query = np.repeat(np.arange(tiles.n_queries), counts)
+    own_position = tiles.position[own]
+    found = marks[tiles.rows[own_query, :1] + own_position] & (own_position >= 0)
+    at, place = np.nonzero(found)
+    in_row_order = np.lexsort((own_position[at, place], own_query[at]))
+    at, place = at[in_row_order], place[in_row_order]
+    query, tile, position = own_query[at], own[at], own_position[at, place]
+    ends = np.cumsum(np.bincount(query, minlength=tiles.n_queries))
     spans = np.stack((np.concatenate(([0], ends[:-1])) if len(ends) else ends, ends), axis=1)
-    counts = np.ascontiguousarray(n_relevant, np.int64)
-    if len(counts) != tiles.n_queries:
-        raise InputError(f"n_relevant has {len(counts)} entries for {tiles.n_queries} queries.")
-    short = np.flatnonzero(counts < spans[:, 1] - spans[:, 0])
+    divisors = np.array(n_relevant, np.int64)
+    if len(divisors) != tiles.n_queries:
+        raise InputError(f"n_relevant has {len(divisors)} entries for {tiles.n_queries} queries.")
+    short = np.flatnonzero(divisors < spans[:, 1] - spans[:, 0])
     if len(short):
         q = int(short[0])
         raise InputError(
             f"query at position {q}: {spans[q, 1] - spans[q, 0]} rows are relevant, but n_relevant says "
-            f"{counts[q]}. It counts every relevant document, with or without a row."
+            f"{divisors[q]}. It counts every relevant document, with or without a row."
         )
     return replace(
         tiles,
-        relevant_scores=np.ascontiguousarray(tiles.scores[tile[marked], :, place[marked]]),
-        relevant_position=np.ascontiguousarray(position[marked]),
-        relevant_tile=np.ascontiguousarray(tile[marked]),
+        relevant_scores=np.ascontiguousarray(tiles.scores[tile, :, place]),
+        relevant_position=position,
+        relevant_tile=tile,
         relevant_spans=spans,
-        n_relevant=counts,
+        n_relevant=divisors,
     )
 
 
@@ -175,7 +181,7 @@ def mean(tiles: Tiles, per_query: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def scale_weights(tiles: Tiles, weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], int]:
     """Return the weights divided by 2**m, and m: 0 unless they are so great that fusing could overflow."""
-    given = np.ascontiguousarray(weights, np.float64)
+    given = np.array(weights, np.float64)  # a copy: kernels are compiled for writable arrays only
     if given.shape != (tiles.n_rankers,) or not np.isfinite(given).all():
         raise InputError(f"weights must be {tiles.n_rankers} finite numbers; found {weights!r}.")
     greatest = float(np.abs(given).max())
@@ -225,19 +231,3 @@ def _fill(tiles: Tiles, scores: NDArray[np.float64], first: int, last: int) -> N
     tiles.scores[tile:stop] = stored.transpose(0, 2, 1)
     tiles.low[tile:stop] = tiles.scores[tile:stop].min(axis=2)
     tiles.high[tile:stop] = tiles.scores[tile:stop].max(axis=2)
-
-
-def _own_tiles(tiles: Tiles) -> NDArray[np.int64]:
-    """Return the tiles of the queries in query order."""
-    first, last = tiles.tile_spans[:, 0], tiles.tile_spans[:, 1]
-    counts = last - first
-    return np.asarray(np.arange(counts.sum()) + np.repeat(first - (np.cumsum(counts) - counts), counts))
-
-
-def _places(tiles: Tiles) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return tile and place within it of every document of the queries, in query order."""
-    own = _own_tiles(tiles)
-    sizes = tiles.sizes[own]
-    tile = np.repeat(own, sizes)
-    place = np.arange(len(tile)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    return tile, place

@@ -1,0 +1,79 @@
+"""The agreement penalty of Problem P8: how far the ensemble's scores are from each of its rankers'.
+
+P8 subtracts (sigma / 2) sum_i sum_d sum_k (H_d - s_d(k))^2, an unscaled sum beside a mean over queries. Here sigma
+is divided by L |D| K (departure 9): the sum is a mean over queries, over a query's documents and over rankers.
+It is quadratic in the weights, sum_k (a - e_k)' M (a - e_k) with M the mean of the documents' s s', so M is all
+that is needed of the scores. The Hessian has the factor K that the paper leaves out.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genm.errors import InputError
+
+_ROWS_AT_ONCE = 1 << 16
+_GREATEST = np.finfo(np.float64).max
+
+Array = NDArray[np.float64]
+
+
+class Penalty(NamedTuple):
+    """What Problem P8 adds to the objective: never above 0."""
+
+    value: float
+    gradient: Array
+    hessian: Array
+
+
+class Moments(NamedTuple):
+    """Mean of the documents' s s' over documents and then over queries, for `agreement_penalty`."""
+
+    matrix: Array
+    """(K, K), divided by 2**(2 * exponent)."""
+    exponent: int
+
+
+def score_moments(starts: NDArray[np.int64], scores: Array, query_weights: Array | None = None) -> Moments:
+    """Return the moments of (rows, K) scores, rows[starts[q]:starts[q + 1]] for each query.
+
+    Every query counts by its weight, however many documents it has; queries without documents do not count.
+    """
+    lengths = np.diff(starts)
+    weights = np.ones(len(lengths)) if query_weights is None else np.asarray(query_weights, np.float64)
+    total = weights[lengths > 0].sum()
+    if not np.isfinite(scores).all():
+        raise InputError("scores must be finite; found NaN or an infinity.")
+    share = np.repeat(weights / np.maximum(lengths, 1) / (total if total > 0 else 1.0), lengths)
+    greatest = float(np.abs(scores).max(initial=0.0))
+    exponent = int(np.frexp(greatest)[1]) if greatest > 2.0**300 else 0
+    matrix = np.zeros((scores.shape[1], scores.shape[1]))
+    for low in range(0, len(scores), _ROWS_AT_ONCE):
+        block = np.ldexp(scores[low : low + _ROWS_AT_ONCE], -exponent)
+        # einsum without a matrix product: its order of summation never depends on threads
+        matrix += np.einsum("n,nk,nl->kl", share[low : low + _ROWS_AT_ONCE], block, block)
+    return Moments(matrix, exponent)
+
+
+def agreement_penalty(moments: Moments, weights: Array, sigma: float) -> Penalty:
+    """Return -(sigma / 2) / (L |D| K) sum_i sum_d sum_k (H_d - s_d(k))^2 with gradient and Hessian (P8)."""
+    if not 0.0 <= sigma < np.inf:
+        raise InputError(f"sigma={sigma!r}: expected a finite number, 0 or greater.")
+    M, alpha = moments.matrix, np.asarray(weights, np.float64)
+    if alpha.shape != (len(M),) or not np.isfinite(alpha).all():
+        raise InputError(f"weights must be {len(M)} finite numbers; found {weights!r}.")
+    n, scale, apart = len(M), sigma / len(M), alpha - np.eye(len(M))
+    exponent = max(int(np.frexp(np.abs(apart).max())[1]) - 100, 0)  # so that no product below overflows
+    apart = np.ldexp(apart, -exponent)
+    with np.errstate(over="ignore", under="ignore"):
+        value = -0.5 * scale * np.einsum("kl,lm,km->", apart, M, apart)
+        gradient = -scale * np.einsum("lm,km->l", M, apart)
+        value = np.ldexp(min(value, 0.0), 2 * (moments.exponent + exponent))
+        gradient = np.ldexp(gradient, 2 * moments.exponent + exponent)
+        hessian = np.ldexp(-scale * n * M, 2 * moments.exponent)
+    return Penalty(
+        max(float(value), -_GREATEST),
+        np.clip(gradient, -_GREATEST, _GREATEST),
+        np.clip(hessian, -_GREATEST, _GREATEST),
+    )

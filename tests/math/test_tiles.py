@@ -1,0 +1,141 @@
+"""Tiles hold every document once, with true bounds, and can be taken and labelled without copying."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from genm._math.tiles import TILE, build_tiles, mean, relabel, scale_weights, take
+from genm.errors import InputError
+
+
+def made(seed, lengths, n_rankers=3, dtype=np.float64):
+    rng = np.random.default_rng(seed)
+    starts = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
+    scores = rng.normal(size=(starts[-1], n_rankers))
+    relevant = rng.random(starts[-1]) < 0.2
+    n_relevant = np.array([relevant[a:b].sum() + 1 for a, b in itertools.pairwise(starts)], np.int64)
+    return starts, scores, relevant, build_tiles(starts, scores, relevant, n_relevant, dtype=dtype)
+
+
+@settings(deadline=None, max_examples=30)
+@given(lengths=st.lists(st.integers(0, 200), min_size=1, max_size=8), seed=st.integers(0, 99))
+def test_each_query_keeps_its_documents_sorted_by_score_sum(lengths, seed):
+    starts, scores, _, tiles = made(seed, lengths)
+    for q, (first, last) in enumerate(tiles.tile_spans):
+        position = tiles.position[first:last].ravel()
+        kept = position >= 0
+        assert sorted(position[kept]) == list(range(lengths[q]))
+        assert kept.sum() == tiles.sizes[first:last].sum()
+        stored = tiles.scores[first:last].transpose(0, 2, 1).reshape(-1, 3)[kept]
+        np.testing.assert_array_equal(stored, scores[starts[q] + position[kept]])
+        assert (np.diff(stored.sum(axis=1)) <= 0).all()
+
+
+@settings(deadline=None, max_examples=20)
+@given(lengths=st.lists(st.integers(1, 150), min_size=1, max_size=5), seed=st.integers(0, 99))
+def test_bounds_are_those_of_the_documents(lengths, seed):
+    _, _, _, tiles = made(seed, lengths)
+    for t, size in enumerate(tiles.sizes):
+        np.testing.assert_array_equal(tiles.low[t], tiles.scores[t, :, :size].min(axis=1))
+        np.testing.assert_array_equal(tiles.high[t], tiles.scores[t, :, :size].max(axis=1))
+
+
+def test_places_past_the_end_repeat_the_last_document():
+    _, _, _, tiles = made(0, [5, TILE + 1])
+    assert tiles.sizes.tolist() == [5, TILE, 1]
+    for t, size in enumerate(tiles.sizes):
+        assert (tiles.scores[t, :, size:] == tiles.scores[t, :, size - 1 : size]).all()
+        assert (tiles.position[t, size:] == -1).all()
+
+
+def test_relevant_documents_come_in_row_order_with_their_tile():
+    starts, scores, relevant, tiles = made(1, [100, 0, 70])
+    for q, (first, last) in enumerate(tiles.relevant_spans):
+        rows = np.flatnonzero(relevant[starts[q] : starts[q + 1]])
+        assert tiles.relevant_position[first:last].tolist() == rows.tolist()
+        np.testing.assert_array_equal(tiles.relevant_scores[first:last], scores[starts[q] + rows])
+        for row, tile in zip(rows, tiles.relevant_tile[first:last], strict=True):
+            assert row in tiles.position[tile]
+
+
+def test_take_shares_scores_and_relabel_marks_the_original_rows():
+    starts, scores, relevant, tiles = made(2, [90, 40, 130])
+    some = take(tiles, np.array([2, 0, 2]))
+    assert some.scores is tiles.scores
+    other = np.zeros(len(scores), bool)
+    other[[starts[2] + 7, starts[0] + 3]] = True
+    labelled = relabel(some, other, np.array([1, 5, 1]))
+    assert labelled.relevant_position.tolist() == [7, 3, 7]
+    np.testing.assert_array_equal(labelled.relevant_scores, scores[[starts[2] + 7, starts[0] + 3, starts[2] + 7]])
+    back = relabel(labelled, relevant, some.n_relevant)
+    np.testing.assert_array_equal(
+        np.diff(back.relevant_spans, axis=1), np.diff(tiles.relevant_spans, axis=1)[[2, 0, 2]]
+    )
+
+
+def test_mean_weighs_queries():
+    _, _, _, tiles = made(3, [10, 10])
+    tiles.query_weights[:] = [1.0, 3.0]
+    assert mean(tiles, np.array([0.0, 1.0])) == pytest.approx(0.75)
+    np.testing.assert_allclose(mean(tiles, np.array([[0.0, 4.0], [1.0, 0.0]])), [0.75, 1.0])
+    tiles.query_weights[:] = 0.0
+    assert mean(tiles, np.array([1.0, 1.0])) == 0.0
+
+
+def test_enormous_scores_are_divided_by_a_power_of_two():
+    scores = np.array([[1e300, 1.0], [-3e299, 2.0]])
+    tiles = build_tiles(np.array([0, 2]), scores, np.array([True, False]), np.array([1]))
+    assert tiles.exponent > 0
+    kept = np.ldexp(tiles.scores[0, :, :2], tiles.exponent).T[np.argsort(tiles.position[0, :2])]
+    np.testing.assert_array_equal(kept, scores)
+    assert np.isfinite(tiles.scores.astype(np.float64) ** 3).all()
+
+
+def test_float32_rounds_and_scales_by_its_own_range():
+    _, _, _, exact = made(4, [50])
+    _, _, _, tiles = made(4, [50], dtype=np.float32)
+    assert tiles.exponent == 0
+    np.testing.assert_array_equal(tiles.scores, exact.scores.astype(np.float32))
+    huge = build_tiles(np.array([0, 1]), np.array([[1e300]]), np.array([True]), np.array([1]), dtype=np.float32)
+    assert np.isfinite(huge.scores).all()
+
+
+def test_weights_are_scaled_only_when_enormous():
+    _, _, _, tiles = made(5, [5])
+    weights = np.array([0.5, -2.0, 7.0])
+    assert scale_weights(tiles, weights)[1] == 0
+    scaled, exponent = scale_weights(tiles, weights * 1e300)
+    np.testing.assert_array_equal(np.ldexp(scaled, exponent), weights * 1e300)
+    with pytest.raises(InputError, match="weights must be 3 finite numbers"):
+        scale_weights(tiles, np.array([1.0, np.nan, 0.0]))
+
+
+def test_bad_tables_are_refused():
+    starts, relevant, counts = np.array([0, 2]), np.zeros(2, bool), np.array([0])
+    with pytest.raises(InputError, match=r"scores must be \(2, rankers\); found \(3, 1\)"):
+        build_tiles(starts, np.zeros((3, 1)), relevant, counts)
+    with pytest.raises(InputError, match="scores must be finite"):
+        build_tiles(starts, np.array([[0.0], [np.inf]]), relevant, counts)
+    with pytest.raises(InputError, match="scores must be finite"):
+        build_tiles(starts, np.array([[0.0], [np.nan]]), relevant, counts)
+    with pytest.raises(InputError, match="query weights must be 1 finite numbers, none below 0"):
+        build_tiles(starts, np.zeros((2, 1)), relevant, counts, np.array([-1.0]))
+    with pytest.raises(InputError, match="2 rows are relevant, but n_relevant says 1"):
+        build_tiles(starts, np.zeros((2, 1)), np.ones(2, bool), np.array([1]))
+    with pytest.raises(InputError, match="n_relevant has 2 entries for 1 queries"):
+        build_tiles(starts, np.zeros((2, 1)), relevant, np.array([1, 1]))
+    with pytest.raises(InputError, match="relevant marks 1 rows"):
+        build_tiles(starts, np.zeros((2, 1)), np.ones(1, bool), np.array([1]))
+
+
+def test_many_rows_are_stored_in_several_steps(monkeypatch):
+    monkeypatch.setattr("genm._math.tiles._ROWS_AT_ONCE", 100)
+    lengths = [0, 30, 90, 250, 0, 1, 5]
+    _, _, _, stepped = made(6, lengths)
+    monkeypatch.undo()
+    _, _, _, whole = made(6, lengths)
+    np.testing.assert_array_equal(stepped.scores, whole.scores)
+    np.testing.assert_array_equal(stepped.position, whole.position)
