@@ -80,7 +80,7 @@ def byte_order(ids: Ids) -> NDArray[np.int32]:
     while len(rows):
         codes = order[rows]
         keys = _sort_keys(text, starts, codes, skip)
-        by = np.lexsort((keys, group)) if group[-1] else np.argsort(keys, kind="stable")
+        by = np.lexsort((keys, group)) if group[-1] else np.argsort(keys)  # equal keys are settled below
         codes, keys, group = codes[by], keys[by], group[by]
         order[rows] = codes
         # Ids that agree in their seven bytes and have more to say go another round, each group by itself.
@@ -331,14 +331,14 @@ def _match(
         bits = 3
         while (1 << bits) < 2 * (end - begin):
             bits += 1
-        slots, shift, mask = np.full(1 << bits, -1, np.int32), np.uint64(64 - bits), (1 << bits) - 1
+        slots, shift, mask = np.zeros(1 << bits, np.int32), np.uint64(64 - bits), (1 << bits) - 1
         for k in range(begin, end):
             h, row = dealt[k], rows[k]
             s = np.int64(h >> shift)
             first[row] = row
-            while slots[s] >= 0:
-                other = rows[begin + slots[s]]
-                if dealt[begin + slots[s]] == h:
+            while slots[s]:  # 0 is free, 1 the first of the part
+                other = rows[begin + slots[s] - 1]
+                if dealt[begin + slots[s] - 1] == h:
                     same = h & _ONE == 0 or length[other] == length[row]
                     if same and h & _ONE:
                         j = 0
@@ -350,4 +350,4 @@ def _match(
                         break
                 s = (s + 1) & mask
             if first[row] == row:
-                slots[s] = k - begin
+                slots[s] = k - begin + 1

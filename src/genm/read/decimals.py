@@ -27,6 +27,7 @@ _0, _1, _2, _3, _9 = (np.uint64(i) for i in (0, 1, 2, 3, 9))
 _HALF, _LOW_HALF = np.uint64(32), np.uint64(0xFFFFFFFF)
 _TEN = np.uint64(10)
 _HIDDEN, _TOP = np.uint64(1 << 52), np.uint64(1 << 63)
+_WORD, _ROOM_FOR_WORD = np.uint64(16), np.uint64(1 << 48)
 
 
 @functools.cache
@@ -80,10 +81,12 @@ def _rounded(digits: np.uint64, exponent: int, powers: NDArray[np.uint64]) -> np
     if exponent < LOWEST or exponent > HIGHEST:
         return UNDECIDED
     zeros, x = 0, digits
-    for step in (32, 16, 8, 4, 2, 1):
-        if x >> np.uint64(64 - step) == _0:
-            x <<= np.uint64(step)
-            zeros += step
+    while x < _ROOM_FOR_WORD:
+        x <<= _WORD
+        zeros += 16
+    while x < _TOP:
+        x <<= _1
+        zeros += 1
     high, low = _product(x, powers[exponent - LOWEST, 0])
     if high & np.uint64(0x1FF) == np.uint64(0x1FF):
         # Near a rounding boundary: bring in the second word of the power.
@@ -113,12 +116,17 @@ def _rounded(digits: np.uint64, exponent: int, powers: NDArray[np.uint64]) -> np
 
 
 @kernel
-def decimal_bits(text: NDArray[np.uint8], begin: int, end: int, powers: NDArray[np.uint64]) -> np.uint64:
-    """Return the bits of the float64 nearest to text[begin:end], or UNDECIDED."""
+def decimal_bits(
+    text: NDArray[np.uint8], begin: np.uint64, end: np.uint64, powers: NDArray[np.uint64]
+) -> np.uint64:
+    """Return the bits of the float64 nearest to text[begin:end], or UNDECIDED.
+
+    Positions are unsigned: then the compiler need not ask at every byte whether to count from the end.
+    """
     i = begin
     sign = _TOP if text[i] == 45 else _0
     if text[i] == 45 or text[i] == 43:
-        i += 1
+        i += _1
     digits, n_digits, seen, exponent, fraction = _0, 0, 0, 0, 0
     while i < end:
         c = np.uint64(text[i]) - np.uint64(48)
@@ -135,20 +143,20 @@ def decimal_bits(text: NDArray[np.uint8], begin: int, end: int, powers: NDArray[
             fraction = 1
         else:
             break
-        i += 1
+        i += _1
     if seen == 0:
         return UNDECIDED
     if i < end and (text[i] == 101 or text[i] == 69):
-        i += 1
+        i += _1
         down = i < end and text[i] == 45
         if i < end and (text[i] == 45 or text[i] == 43):
-            i += 1
+            i += _1
         if i == end:
             return UNDECIDED
         number = 0
         while i < end and 48 <= text[i] <= 57 and number < 100_000:
             number = number * 10 + int(text[i]) - 48
-            i += 1
+            i += _1
         exponent += -number if down else number
     if i != end:
         return UNDECIDED
@@ -172,4 +180,5 @@ def read_decimals(
 ) -> None:
     """Write the bits of the numbers text[at:at + length]; an empty piece is UNDECIDED."""
     for i in range(low, high):
-        bits[i] = UNDECIDED if length[i] == 0 else decimal_bits(text, at[i], at[i] + length[i], powers)
+        begin, end = np.uint64(at[i]), np.uint64(at[i] + length[i])
+        bits[i] = UNDECIDED if begin == end else decimal_bits(text, begin, end, powers)

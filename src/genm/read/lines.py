@@ -19,7 +19,7 @@ T = TypeVar("T", bound=np.generic)
 CHUNK = 1 << 20
 _ROUND = 64  # chunks between two words of progress
 _ROWS, _SEGMENTS, _DOUBTS, _COMMENTS, _AGAINST, _FIRST_AGAINST = range(6)
-_SIGN, _ZERO = np.uint64(1 << 63), np.uint64(0)
+_SIGN, _ZERO, _ONE, _LONG = np.uint64(1 << 63), np.uint64(0), np.uint64(1), np.uint64(18)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,32 +163,34 @@ def _parse_chunks(
     doc_at, doc_length, bits = rows
     segment_row, segment_at, segment_length = segments
     n_columns, doc, value, rank = columns
-    begins, ends = np.zeros(16, np.int64), np.zeros(16, np.int64)
+    begins, ends = np.zeros(16, np.uint64), np.zeros(16, np.uint64)
     for chunk in range(low, high):
         row, segment, doubt = base[chunk], base[chunk], base[chunk]
-        query, query_length = np.int64(0), np.int64(-1)
+        query, query_end = _ZERO, _ZERO
         last_rank, last_key = np.int64(-1), _ZERO
-        i, end = cuts[chunk], cuts[chunk + 1]
+        # Positions are unsigned: then the compiler need not ask at every byte whether to count from the end.
+        i, end = np.uint64(cuts[chunk]), np.uint64(cuts[chunk + 1])
         while i < end:
             line, n, clean = i, 0, True
             # One step per column: white space, then a token of bytes above the space.
             while True:
                 while i < end and (text[i] == 32 or text[i] == 9 or 11 <= text[i] <= 13):
-                    i += 1
+                    i += _ONE
                 if i >= end or text[i] == 10:
                     break
-                begins[n & 15] = i
+                begin = i
                 while i < end and text[i] > 32:
-                    i += 1
-                if i == begins[n & 15]:
+                    i += _ONE
+                if i == begin:
                     clean = False  # a control character
-                    i += 1
-                ends[n & 15] = i
+                    i += _ONE
+                begins[n], ends[n] = begin, i
                 n += 1
                 if n == 16:
                     while i < end and text[i] != 10:
-                        i += 1
-            i += 1
+                        i += _ONE
+                    break
+            i += _ONE
             if n == 0:
                 continue
             if text[begins[0]] == 35:
@@ -199,16 +201,16 @@ def _parse_chunks(
                 doubt += 1
                 continue
             # The query: the same as on the line before, or a new segment.
-            same = ends[0] - begins[0] == query_length
-            j = 0
-            while same and j < query_length:
-                same = text[query + j] == text[begins[0] + j]
-                j += 1
-            query, query_length = begins[0], ends[0] - begins[0]
-            if not same:
-                segment_row[segment], segment_at[segment], segment_length[segment] = row, query, query_length
+            a, b = begins[0], query
+            while b < query_end and text[a] == text[b]:
+                a += _ONE
+                b += _ONE
+            if a == begins[0] or a != ends[0] or b != query_end:
+                segment_row[segment], segment_at[segment] = row, begins[0]
+                segment_length[segment] = ends[0] - begins[0]
                 segment += 1
                 last_rank = np.int64(-1)
+            query, query_end = begins[0], ends[0]
             doc_at[row], doc_length[row] = begins[doc], ends[doc] - begins[doc]
             number = decimal_bits(text, begins[value], ends[value], powers)
             bits[row] = number
@@ -216,21 +218,16 @@ def _parse_chunks(
                 doubt_at[doubt], doubt_row[doubt] = line, row
                 doubt += 1
             if rank >= 0:
-                place = np.int64(0)
-                for k in range(begins[rank], min(ends[rank], begins[rank] + 18)):
+                place = np.int64(0) if number != UNDECIDED and ends[rank] - begins[rank] < _LONG else np.int64(-1)
+                k = begins[rank]
+                while k < ends[rank] and place >= 0:
                     digit = np.int64(text[k]) - 48
-                    place = place * 10 + digit if 0 <= digit <= 9 and place >= 0 else np.int64(-1)
-                if number == UNDECIDED:
-                    place = np.int64(-1)
+                    place = place * 10 + digit if 0 <= digit <= 9 else np.int64(-1)
+                    k += _ONE
                 # Integers in the order of the scores; both zeros are one.
-                key = number | _SIGN if number < _SIGN else ~number
-                if number == _SIGN:
-                    key = _SIGN
-                if (
-                    place >= 0
-                    and last_rank >= 0
-                    and ((place > last_rank and key > last_key) or (place < last_rank and key < last_key))
-                ):
+                key = number | _SIGN if number <= _SIGN else ~number
+                against = (place > last_rank and key > last_key) or (place < last_rank and key < last_key)
+                if place >= 0 and last_rank >= 0 and against:
                     if counts[chunk, 4] == 0:
                         counts[chunk, 5] = line
                     counts[chunk, 4] += 1

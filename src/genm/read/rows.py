@@ -219,10 +219,10 @@ def _mark_repeats(
         bits = 3
         while (1 << bits) < 2 * (starts[q + 1] - starts[q]):
             bits += 1
-        table, mask = np.full(1 << bits, -1, np.int32), (1 << bits) - 1
+        table, mask = np.zeros(1 << bits, np.int32), (1 << bits) - 1  # 0 is free
         for i in range(starts[q], starts[q + 1]):
             s = ((np.int64(doc[i]) * 2654435769) >> 8) & mask
-            while table[s] >= 0 and table[s] != doc[i]:
+            while table[s] and table[s] != doc[i] + 1:
                 s = (s + 1) & mask
-            again[i] = table[s] >= 0
-            table[s] = doc[i]
+            again[i] = table[s] != 0
+            table[s] = doc[i] + 1
