@@ -1,0 +1,30 @@
+"""EnM: the reconstruction's two stages."""
+
+import numpy as np
+import pytest
+from problems import made_up
+
+from genm.learn import BoostFuser
+from genm.learn.problem import Problem
+
+
+def test_the_first_vote_goes_to_the_best_ranker() -> None:
+    """One round by hand: the vote is 1/2 ln((1 + MAP) / (1 - MAP)), and one vote normalises to weight 1."""
+    aligned = made_up(0, quality=(0.2, 1.5, 0.2))
+    fuser = BoostFuser(search=False, max_iter=1).fit(aligned)
+    assert fuser.weights_.tolist() == [0.0, 1.0, 0.0]
+    problem = Problem(aligned, beta=1.0)
+    assert fuser.history_[0].exact == pytest.approx(problem.exact(np.array([0.0, 1.0, 0.0])))
+
+
+def test_the_search_never_loses_what_boosting_found() -> None:
+    for seed in range(5):
+        aligned = made_up(seed)
+        boosted, searched = BoostFuser(search=False).fit(aligned), BoostFuser().fit(aligned)
+        assert searched.objective_ >= boosted.objective_
+        assert searched.objective_ == pytest.approx(Problem(aligned, beta=1.0).exact(searched.weights_))
+
+
+def test_boosting_keeps_the_best_ensemble_it_saw() -> None:
+    fuser = BoostFuser(search=False).fit(made_up(3))
+    assert fuser.objective_ == pytest.approx(max(step.exact for step in fuser.history_), abs=2e-6)
