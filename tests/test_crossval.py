@@ -47,9 +47,7 @@ def test_no_query_is_measured_by_weights_that_saw_it() -> None:
 
 def test_progress_is_told() -> None:
     told: list[tuple[int, int]] = []
-    cross_validate(
-        made_up(0), BoostFuser, AP, folds=4, progress=lambda task, done, total: told.append((done, total))
-    )
+    cross_validate(made_up(0), BoostFuser, AP, folds=4, progress=lambda _, done, total: told.append((done, total)))
     assert told == [(0, 4), (1, 4), (2, 4), (3, 4), (4, 4)]
 
 

@@ -6,6 +6,8 @@ The names below are imported when they are first used, so that `import genm` cos
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from genm.version import __version__
+
 if TYPE_CHECKING:
     from genm.align import Aligned, align_runs
     from genm.auto import fit
@@ -15,8 +17,6 @@ if TYPE_CHECKING:
     from genm.model import Model, load_model, save_model
     from genm.read import read_qrels, read_run, write_run
     from genm.records import Normalizer, Qrels, Run
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Aligned",

@@ -8,12 +8,12 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from genm import __version__
 from genm.align import Aligned, renormalize
 from genm.errors import ConvergenceWarning, InputError, NotFittedError
 from genm.fuse import fuse_runs
 from genm.model import Model, OnlineState
 from genm.records import Normalizer, Run
+from genm.version import __version__
 
 Array = NDArray[np.float64]
 
