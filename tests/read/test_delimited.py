@@ -62,3 +62,12 @@ def test_lines_are_those_of_an_editor(monkeypatch: pytest.MonkeyPatch, slow: boo
         monkeypatch.setattr(delimited, "_fast", lambda *_, **__: None)
     with pytest.raises(FormatError, match=r":6: expected a decimal number as score; found \"x\""):
         read_run(io.StringIO('\nqid,docno,score\n\nq,"a\nb",3\nr,c,x\n'))
+
+
+def test_an_empty_table_and_one_without_header() -> None:
+    with pytest.raises(FormatError, match="expected a table with rows; found none"):
+        read_run(io.StringIO(""), format="csv")
+    run = read_run(io.StringIO(""), format="csv", lenient=True)
+    assert [(n.code, n.count) for n in run.notes] == [("empty", 1)]
+    qrels = read_qrels(io.StringIO("1\t1\t1\n1\t2\t0\n"), format="tsv", lenient=True)
+    assert as_dict(qrels) == {"1": {"1": 1, "2": 0}}

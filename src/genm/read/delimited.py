@@ -4,8 +4,7 @@ import csv
 import io
 from collections.abc import Iterator
 from functools import cache
-
-import polars as pl
+from typing import TYPE_CHECKING
 
 from genm.errors import FormatError
 from genm.read.cells import PlaceOf
@@ -14,24 +13,20 @@ from genm.read.report import Report, shown
 from genm.read.sources import Source, decoded
 from genm.read.table import known_names
 
+if TYPE_CHECKING:
+    import polars as pl
+
 SEPARATORS = {"csv": ",", "tsv": "\t"}
 
 
-def read_delimited(source: Source, form: str, what: str, report: Report) -> tuple[pl.DataFrame, PlaceOf, int]:
+def read_delimited(source: Source, form: str, what: str, report: Report) -> tuple["pl.DataFrame", PlaceOf, int]:
     """Return the table as text, a function from its rows to their lines, and the line of its header."""
+    import polars as pl
+
     text, separator = decoded(source, report), SEPARATORS[form]
     header, line = next(((cells, line) for line, cells in _lines(source.name, text, separator)), (None, 1))
     if header is None:
-        report.fault(
-            "empty", line=None, expected="a header line and rows", found="an empty file",
-            advice=f"The header names the columns, for instance query_id, doc_id, {what}.", repair="read as empty",
-        )  # fmt: skip
         return pl.DataFrame(schema=dict.fromkeys(["query_id", "doc_id", what], pl.String)), _nowhere, 1
-    if len(set(header)) < len(header):
-        raise report.fail(
-            line, expected="each column name once", found=shown(separator.join(header)),
-            advice="Rename or drop one of the two.",
-        )  # fmt: skip
     named = has_known_names(header, what)
     if not named and len(header) == 3 and not judge_number(header[2].strip().encode())[1]:
         report.fault(
@@ -40,6 +35,11 @@ def read_delimited(source: Source, form: str, what: str, report: Report) -> tupl
             repair="the columns were taken as query id, doc id and value",
         )  # fmt: skip
         header = ["query_id", "doc_id", what]
+    elif len(set(header)) < len(header):
+        raise report.fail(
+            line, expected="each column name once", found=shown(separator.join(header)),
+            advice="Rename or drop one of the two.",
+        )  # fmt: skip
     else:
         named = True  # names that do not suit are refused later, with the names that would
 
@@ -100,8 +100,10 @@ def _records(
             )  # fmt: skip
 
 
-def _fast(text: str, separator: str, header: list[str], *, has_header: bool) -> pl.DataFrame | None:
+def _fast(text: str, separator: str, header: list[str], *, has_header: bool) -> "pl.DataFrame | None":
     """Read with polars; None where a row is not complete and the slow way must say which."""
+    import polars as pl
+
     try:
         frame = pl.read_csv(
             text.encode(), separator=separator, has_header=has_header, infer_schema=False, new_columns=header,

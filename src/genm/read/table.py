@@ -1,11 +1,10 @@
 """Tables: pandas and polars frames, Parquet files, and what the delimited reader makes of CSV and TSV."""
 
+import os
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import narwhals as nw
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from genm._math.compiled import over_ranges
@@ -16,6 +15,9 @@ from genm.read.rows import Duplicates, Rows, as_qrels, as_run
 from genm.read.sources import Source
 from genm.read.trec import MATTERS
 from genm.records import Qrels, Run
+
+if TYPE_CHECKING:
+    import polars as pl
 
 QUERY_COLUMNS = ("query_id", "qid", "q_id", "query-id", "query")
 DOC_COLUMNS = ("doc_id", "docno", "docid", "corpus-id", "doc-id")
@@ -39,6 +41,10 @@ def qrels_from_frame(frame: Any, *, lenient: bool = False) -> Qrels:
 
 def is_frame(source: object) -> bool:
     """Tell whether the source is a table that narwhals knows."""
+    if isinstance(source, str | os.PathLike) or hasattr(source, "read"):
+        return False  # nearly always, and then narwhals need not be loaded
+    import narwhals as nw
+
     return nw.from_native(source, eager_only=True, pass_through=True) is not source
 
 
@@ -62,6 +68,8 @@ def chosen_columns(columns: list[str], what: str, report: Report, line: int | No
 
 def frame_rows(frame: Any, what: str, report: Report, place: PlaceOf, line: int | None = None) -> Rows:
     """Read the rows of a frame."""
+    import narwhals as nw
+
     table = nw.from_native(frame, eager_only=True)
     query, doc, value = chosen_columns(list(table.columns), what, report, line)
     if not len(table):
@@ -75,8 +83,10 @@ def frame_rows(frame: Any, what: str, report: Report, place: PlaceOf, line: int 
     return rows_of(query_texts, doc_texts, values, bad_query | bad_doc | bad_value, place)
 
 
-def read_parquet(source: Source, report: Report) -> pl.DataFrame:
+def read_parquet(source: Source, report: Report) -> "pl.DataFrame":
     """Read a Parquet file."""
+    import polars as pl
+
     try:
         return pl.read_parquet(source.text.tobytes())
     except pl.exceptions.PolarsError as error:
@@ -92,6 +102,8 @@ def _row_place(row: int) -> str:
 
 def _ids(series: Any, what: str, report: Report, place: PlaceOf) -> tuple[list[str], NDArray[np.bool_]]:
     """Return a column of ids as text, and which rows have none."""
+    import narwhals as nw
+
     if isinstance(series.dtype, nw.Categorical | nw.Enum):
         series = series.cast(nw.String)
     cells = series.to_list()
@@ -106,6 +118,8 @@ def _values(
     series: Any, what: str, report: Report, place: PlaceOf
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Return a column of numbers, and which rows have none."""
+    import narwhals as nw
+
     dtype = series.dtype
     if isinstance(dtype, nw.String):
         return _text_values(series, what, report, place)

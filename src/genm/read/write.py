@@ -8,17 +8,18 @@ import stat
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import numpy as np
-import polars as pl
 import zstandard
-from numpy.typing import NDArray
 
 from genm.errors import InputError
 from genm.ids import Ids
 from genm.read.report import shown
 from genm.records import Qrels, Run
+
+if TYPE_CHECKING:
+    import polars as pl
 
 Destination = str | os.PathLike[str] | IO[bytes]
 
@@ -53,8 +54,10 @@ def write_qrels(qrels: Qrels, destination: Destination) -> None:
             _write(file, {"query": query, "iteration": "0", "doc": doc, "relevance": qrels.relevance[rows]})
 
 
-def _blocks(records: Run | Qrels) -> Iterator[tuple[slice, pl.Series, pl.Series]]:
+def _blocks(records: Run | Qrels) -> "Iterator[tuple[slice, pl.Series, pl.Series]]":
     """Yield blocks of rows with the ids of their queries and documents."""
+    import polars as pl
+
     queries, docs = (
         pl.Series(list(records.queries), dtype=pl.String),
         pl.Series(list(records.docs), dtype=pl.String),
@@ -65,7 +68,9 @@ def _blocks(records: Run | Qrels) -> Iterator[tuple[slice, pl.Series, pl.Series]
         yield rows, queries.gather(query), docs.gather(records.doc[rows])
 
 
-def _write(file: IO[bytes], columns: dict[str, pl.Series | NDArray[np.generic] | str]) -> None:
+def _write(file: IO[bytes], columns: dict[str, Any]) -> None:
+    import polars as pl
+
     n = len(columns["doc"])
     series = {k: pl.repeat(v, n, eager=True) if isinstance(v, str) else pl.Series(v) for k, v in columns.items()}
     pl.DataFrame(series).write_csv(file, include_header=False, separator=" ", quote_style="never")
