@@ -68,7 +68,9 @@ def hits_of_run(
     deepest = int((high - low).max(initial=0))
 
     def work(begin: int, end: int) -> None:
-        _join(begin, end, widest, deepest, low, high, doc, score, judged_starts, judged_doc, grade, *hits)
+        near = np.zeros(1 << _NEAR_BITS, np.uint8)
+        slots, maybe = np.empty(1 << _bits(4 * widest), np.int64), np.empty(deepest + 1, np.int64)
+        _join(begin, end, near, slots, maybe, low, high, doc, score, judged_starts, judged_doc, grade, *hits)
 
     over_ranges(work, high - low)
     return hits
@@ -92,8 +94,9 @@ def _bits(n: int) -> int:
 def _join(
     begin: int,
     end: int,
-    widest: int,
-    deepest: int,
+    near: NDArray[np.uint8],
+    slots: Ints,
+    maybe: Ints,
     low: Ints,
     high: Ints,
     doc: Codes,
@@ -112,14 +115,12 @@ def _join(
     Nearly all rows are strangers: `near`, a table of its own with one byte for each value of a longer hash, turns
     them away with one look.
     """
-    near = np.zeros(1 << _NEAR_BITS, np.uint8)
-    slots = np.empty(1 << _bits(4 * widest), np.int64)
-    maybe = np.empty(deepest + 1, np.int64)
     for q in range(begin, end):
         a, b, j = low[q], high[q], judged_starts[q]
         bits = _bits(4 * (judged_starts[q + 1] - j))
         shift, mask = 32 - bits, (1 << bits) - 1
-        slots[: mask + 1] = -1
+        for i in range(mask + 1):
+            slots[i] = -1
         for i in range(j, judged_starts[q + 1]):
             if judged_doc[i] >= 0:
                 h = _hash(judged_doc[i])
@@ -134,7 +135,8 @@ def _join(
         for row in range(a, b):
             maybe[n_maybe] = row
             n_maybe += near[_hash(doc[row]) >> (32 - _NEAR_BITS)]
-        for row in maybe[:n_maybe]:
+        for i in range(n_maybe):
+            row = maybe[i]
             at = _hash(doc[row]) >> shift
             while slots[at] >= 0 and judged_doc[slots[at]] != doc[row]:
                 at = (at + 1) & mask

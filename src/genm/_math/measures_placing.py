@@ -30,7 +30,9 @@ def hits_of_scores(
     widest = int(np.diff(rows_starts).max(initial=0))
 
     def work(begin: int, end: int) -> None:
-        _place(begin, end, widest, int(with_ties), starts, score, judged_starts, rows_starts, rows, grade, *hits)
+        order, precede, above, reach = (np.empty(widest + 1, np.int64) for _ in range(4))
+        room = order, np.empty(widest + 1), precede, above, reach
+        _place(begin, end, int(with_ties), *room, starts, score, judged_starts, rows_starts, rows, grade, *hits)
 
     over_ranges(work, np.diff(starts))
     return hits
@@ -126,8 +128,12 @@ def _count_once(
 def _place(
     begin: int,
     end: int,
-    widest: int,
     with_ties: int,
+    order: Ints,
+    top: Floats,
+    precede: Ints,
+    above: Ints,
+    reach: Ints,
     starts: Ints,
     score: Floats,
     judged_starts: Ints,
@@ -140,11 +146,6 @@ def _place(
     hit_first: Ints,
     hit_last: Ints,
 ) -> None:
-    order = np.empty(widest, np.int64)
-    top = np.empty(widest, np.float64)
-    precede = np.empty(widest + 1, np.int64)
-    above = np.empty(widest + 1, np.int64)
-    reach = np.empty(widest + 1, np.int64)
     for q in range(begin, end):
         j0, n = rows_starts[q], rows_starts[q + 1] - rows_starts[q]
         n_hits[q] = n
@@ -168,9 +169,8 @@ def _place(
                 order[k] = moved
         for i in range(n):
             top[i] = score[rows[order[i]]]
-        precede[: n + 1] = 0
-        above[: n + 1] = 0
-        reach[: n + 1] = 0
+        for i in range(n + 1):
+            precede[i] = above[i] = reach[i] = 0
         if n <= _FEW:
             _count_all(starts[q], starts[q + 1], n, with_ties, score, top, rows, order, precede, above, reach)
         else:
