@@ -21,11 +21,11 @@ PACKINGS = {"": bytes, ".gz": gzip.compress, ".zst": zstandard.compress}
 @pytest.mark.parametrize("suffix", PACKINGS)
 @pytest.mark.parametrize("kind", [str, Path])
 def test_paths(tmp_path: Path, suffix: str, kind: Any) -> None:
-    path = tmp_path / f"bm25.trec{suffix}"
+    path = tmp_path / f"bm25.v2.trec{suffix}"
     path.write_bytes(PACKINGS[suffix](TEXT.encode()))
     run = read_run(kind(path))
     assert as_dict(run) == DATA
-    assert run.name == "bm25"
+    assert run.name == "bm25.v2"
     assert run.notes == ()
 
 

@@ -23,6 +23,21 @@ FileSource = str | os.PathLike[str] | IO[bytes] | IO[str]
 
 _PIECE = 1 << 14  # packed bytes at a time; damage costs what its piece held
 _MAP_FROM = 1 << 20  # smaller files are read, not mapped
+_USUAL = {
+    ".csv",
+    ".gz",
+    ".out",
+    ".parquet",
+    ".pq",
+    ".res",
+    ".results",
+    ".run",
+    ".trec",
+    ".tsv",
+    ".txt",
+    ".zst",
+    ".zstd",
+}
 _ARCHIVES = {
     b"PK\x03\x04": "a zip archive",
     b"BZh": "bzip2 data",
@@ -51,8 +66,11 @@ class Source:
 
     @property
     def stem(self) -> str:
-        """The file's name without folder and suffixes: what a run is called if nobody names it."""
-        return Path(self.name).name.split(".")[0] or "run"
+        """The file's name without folder and usual endings: what a run is called if nobody names it."""
+        name = Path(self.name).name
+        while Path(name).suffix.lower() in _USUAL:
+            name = Path(name).stem
+        return name
 
     @property
     def suffix(self) -> str:
