@@ -1,6 +1,7 @@
 """Every exception and warning of the package.
 
 GenmError                 something the caller can put right; `code` is stable, the message says how
+├── FetchError            something could not be downloaded (code "fetch")
 ├── FormatError           a file does not say what its format promises (code "format")
 ├── InputError            a value, table or combination of inputs that cannot be used (code "input")
 ├── MissingExtraError     an optional dependency is needed (code "extra")
@@ -16,6 +17,12 @@ class GenmError(Exception):
     """Base of all errors that a caller can put right."""
 
     code = "error"
+
+
+class FetchError(GenmError):
+    """Something could not be downloaded: no network, no server, an answer that cannot be right."""
+
+    code = "fetch"
 
 
 class FormatError(GenmError, ValueError):

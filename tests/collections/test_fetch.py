@@ -11,7 +11,7 @@ import pytest
 
 from genm.collections import fetch
 from genm.collections.smart import SMART, load_smart, read_smart
-from genm.errors import FormatError, GenmError, InputError
+from genm.errors import FetchError, FormatError, InputError
 
 FILES = {
     "MED.ALL": b".I 1\r\n.W\r\nred fox\r\n.I 2\r\n.W\r\nblue sea\r\n",
@@ -168,7 +168,9 @@ class TestBrokenTransfers:
     def test_keeps_what_came_for_the_next_command(self, site, tmp_path, known):
         site.content = tar(FILES)
         site.cut_after = [40, 10, 0, 0]
-        with pytest.raises(GenmError, match=r"cannot be downloaded .* 50 bytes are kept, the same command goes on"):
+        with pytest.raises(
+            FetchError, match=r"cannot be downloaded .* 50 bytes are kept, the same command goes on"
+        ):
             fetch.get_collection("med", tmp_path / "data", base_url=site.url, sha256=known)
         assert left_behind(tmp_path / "data") == ["med.tar.gz.part"]
         fetch.get_collection("med", tmp_path / "data", base_url=site.url, sha256=known)
@@ -218,35 +220,36 @@ class TestRefusals:
     def test_not_found(self, site, tmp_path):
         site.status = 404
         with pytest.raises(
-            GenmError, match=r"med\.tar\.gz: expected the archive; the server answered 404 Not Found"
+            FetchError, match=r"med\.tar\.gz: expected the archive; the server answered 404 Not Found"
         ):
             fetch.get_collection("med", tmp_path, base_url=site.url)
         assert len(site.requests) == 1
 
     def test_no_server_says_what_to_do(self, tmp_path):
         with pytest.raises(
-            GenmError, match=r"cannot be downloaded .*refused.*Check the network, or fetch the archive"
-        ):
+            FetchError, match=r"cannot be downloaded .*refused.*Check the network, or fetch the archive"
+        ) as refused:
             fetch.get_collection("med", tmp_path, base_url="http://127.0.0.1:9/")
+        assert refused.value.code == "fetch"
 
     def test_no_such_host(self, tmp_path):
-        with pytest.raises(GenmError, match="cannot be downloaded"):
+        with pytest.raises(FetchError, match="cannot be downloaded"):
             fetch.get_collection("med", tmp_path, base_url="http://no-such-host.invalid/", timeout=5)
 
     def test_a_silent_server(self, tmp_path, monkeypatch):
         monkeypatch.setenv("no_proxy", "127.0.0.1")
         with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as deaf:  # listens, never answers
             url = f"http://127.0.0.1:{deaf.server_port}/"
-            with pytest.raises(GenmError, match="timed out"):
+            with pytest.raises(FetchError, match="timed out"):
                 fetch.get_collection("med", tmp_path, base_url=url, timeout=0.2)
 
     def test_far_too_much(self, site, tmp_path, monkeypatch):
         site.content = bytes(200_000)
         monkeypatch.setattr(fetch, "_MAX_DOWNLOAD", 100_000)
-        with pytest.raises(GenmError, match="the server announces 200000 bytes"):
+        with pytest.raises(FetchError, match="the server announces 200000 bytes"):
             fetch.get_collection("med", tmp_path, base_url=site.url)
         site.chunked = True
-        with pytest.raises(GenmError, match="found more than 100000"):
+        with pytest.raises(FetchError, match="found more than 100000"):
             fetch.get_collection("med", tmp_path, base_url=site.url)
 
     @pytest.mark.parametrize("address", ["file:///etc/", "ftp://host/", "ir.dcs.gla.ac.uk"])

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from genm.collections.archive import unpack_members
 from genm.collections.smart import SmartSpec, read_smart, smart_spec
-from genm.errors import FormatError, GenmError, InputError
+from genm.errors import FetchError, FormatError, InputError
 from genm.progress import Progress, silent
 
 BASE_URL = "http://ir.dcs.gla.ac.uk/resources/test_collections/"
@@ -99,7 +99,7 @@ def _download(transfer: _Transfer) -> None:
                 transfer.part.unlink()
                 continue
             refused.close()
-            raise GenmError(
+            raise FetchError(
                 f"{transfer.url}: expected the archive; the server answered {refused.code} {refused.reason}. "
                 + _by_hand(transfer)
             ) from None
@@ -110,7 +110,7 @@ def _download(transfer: _Transfer) -> None:
     reason = getattr(error, "reason", error) if error else "the transfer ended early, again and again"
     kept = _size(transfer.part)
     so_far = f" {kept} bytes are kept, the same command goes on from there." if kept else ""
-    raise GenmError(f"{transfer.url}: cannot be downloaded ({reason}).{so_far} {_by_hand(transfer)}")
+    raise FetchError(f"{transfer.url}: cannot be downloaded ({reason}).{so_far} {_by_hand(transfer)}")
 
 
 def _receive(transfer: _Transfer) -> bool:
@@ -134,14 +134,14 @@ def _receive(transfer: _Transfer) -> bool:
         length = answer.headers.get("Content-Length")
         total = have + int(length) if length and length.isdigit() else 0
         if total > _MAX_DOWNLOAD:
-            raise GenmError(f"{transfer.url}: expected a few megabytes; the server announces {total} bytes")
+            raise FetchError(f"{transfer.url}: expected a few megabytes; the server announces {total} bytes")
         with transfer.part.open("ab" if have else "wb") as file:
             while chunk := answer.read(_CHUNK):
                 file.write(chunk)
                 have += len(chunk)
                 if have > _MAX_DOWNLOAD:
                     file.truncate(0)
-                    raise GenmError(f"{transfer.url}: expected a few megabytes; found more than {_MAX_DOWNLOAD}")
+                    raise FetchError(f"{transfer.url}: expected a few megabytes; found more than {_MAX_DOWNLOAD}")
                 transfer.progress(transfer.task, have, total)
     if not total:
         transfer.progress(transfer.task, have, have)
