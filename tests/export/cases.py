@@ -1,6 +1,8 @@
 """What the export tests share: small models, runs, and both ways to a fused ranking."""
 
+import random
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +15,7 @@ from genm.fuse import fuse_scores
 from genm.model import Model
 from genm.records import Normalizer
 
-__all__ = ["ExportError", "disagreement", "model", "own_fusion", "simulated"]
+__all__ = ["ExportError", "disagreement", "loaded", "model", "own_fusion", "simulated", "some_lists"]
 
 
 def model(
@@ -25,6 +27,19 @@ def model(
     each = [normalizers] * len(rankers) if isinstance(normalizers, Normalizer) else normalizers
     depths = [depth] * len(rankers) if depth is None or isinstance(depth, int) else depth
     return Model(tuple(rankers), tuple(weights), tuple(each), tuple(depths), "newton", "AP")
+
+
+def some_lists() -> list[dict[str, float]]:
+    """Two lists of one query that share some of their documents."""
+    draw = random.Random(5)
+    return [{f"d{i}": draw.uniform(1, 9) for i in draw.sample(range(20), 12)} for _ in range(2)]
+
+
+def loaded(text: str) -> dict[str, Any]:
+    """The names that exported Python defines."""
+    space: dict[str, Any] = {}
+    exec(compile(text, "exported", "exec"), space)
+    return space
 
 
 def simulated(

@@ -43,6 +43,14 @@ def test_names_that_mongodb_would_read_as_syntax() -> None:
     assert '"x": 0.35' in stages.text
 
 
+def test_a_pipeline_of_ones_own() -> None:
+    said = {"bm25.query": '[{"$match": {"a": 1}}, {"$score": {"score": "$points"}}]'}
+    stages = json.loads(export_model(model(SCALER), "mongodb", settings=said).text)
+    assert stages[0]["$scoreFusion"]["input"]["pipelines"]["bm25"][0] == {"$match": {"a": 1}}
+    with pytest.raises(ExportError, match="expected a JSON list of stages"):
+        export_model(model(SCALER), "mongodb", settings={"bm25.query": "{}"})
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_bson_takes_the_stages() -> None:
     bson = pytest.importorskip("bson", reason="pymongo is not installed")

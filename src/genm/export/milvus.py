@@ -126,7 +126,7 @@ TARGETS = (
             Technique("BM25", ENGINES["milvus-bm25"]),
             Technique("COSINE", ENGINES["milvus-cosine"]),
             Technique("IP", ENGINES["milvus-ip"]),
-            Technique("L2", Normalizer("atan", scale=2.0 / math.pi, shift=1.0)),
+            Technique("L2", Normalizer("atan", scale=2.0 / math.pi, shift=1.0), distances=True),
             Technique(_RAW, Normalizer("none"), group="raw"),
         ),
         window=Window(10, each=True, most=16_384),

@@ -72,12 +72,12 @@ def _limit(stages: list[dict[str, Any]]) -> int:
 
 
 def _pipeline(part: Part, order: Order) -> list[dict[str, Any]]:
-    path = document_field(part.settings["field"], f"{part.ranker}.field")
     if part.settings["query"]:
         stages = json.loads(part.settings["query"])
         if not isinstance(stages, list) or not all(isinstance(stage, dict) for stage in stages):
             raise ExportError(f"{part.ranker}.query: expected a JSON list of stages.")
         return [*stages, {"$limit": part.depth}]
+    path = document_field(part.settings["field"], f"{part.ranker}.field")
     if part.settings["type"] == "text":
         search = {
             "index": part.settings["index"] or "default",

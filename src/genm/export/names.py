@@ -53,7 +53,7 @@ def sql_text(text: str) -> str:
 def py_literal(value: object) -> str:
     """Return a Python literal, strings in double quotes."""
     if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=not value.isprintable())
+        return json.dumps(value, ensure_ascii=False) if value.isprintable() else repr(value)
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{py_literal(k)}: {py_literal(v)}" for k, v in value.items()) + "}"
     if isinstance(value, Sequence):

@@ -10,6 +10,7 @@ from genm.model import Model
 from genm.records import Normalizer, Note
 
 _LEXICAL = ("bm25", "tfidf", "tf-idf", "text", "lexical", "keyword", "sparse", "splade", "word", "title", "body")
+_FIELDS = {"text": "text", "vector": "embedding"}
 _NEGLIGIBLE = 1e-12
 
 
@@ -216,7 +217,11 @@ def _resolved(
                 Note("type-guessed", 1, f"{part.ranker} is taken for a {settings['type']} query by its name.")
             )
         if "type" in settings and settings.get("field") == "" and not settings.get("query"):
-            settings["field"] = {"text": "text", "vector": "embedding"}[settings["type"]]
+            if settings["type"] not in _FIELDS:
+                raise ExportError(
+                    f"{part.ranker}.field: expected the name of its {settings['type']}; found nothing."
+                )
+            settings["field"] = _FIELDS[settings["type"]]
             notes.append(
                 Note("field-assumed", 1, f"{part.ranker} searches the field {settings['field']!r}: set its field.")
             )

@@ -168,7 +168,7 @@ CREATE INDEX ON articles USING hnsw (embedding vector_cosine_ops);""",
         ranker_settings=(
             Setting(
                 "type",
-                "vector",
+                "",
                 "how this ranker searches; scores: a table or view with the columns id and score",
                 choices=("text", "vector", "scores"),
             ),

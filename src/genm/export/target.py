@@ -40,6 +40,8 @@ class Technique:
     """slope: any positive multiple of the score, since it can go into the weight; any: any straight line."""
     group: str = ""
     """Techniques of different groups cannot be used together."""
+    distances: bool = False
+    """Whether its scores are the negatives of distances."""
     whole: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     """Free fields that must be whole numbers, with their limits."""
 

@@ -160,9 +160,7 @@ TARGETS = (
         ),
         settings=(Setting("profile", "genm", "the rank profile's name", "name"),),
         ranker_settings=(
-            Setting(
-                "type", "vector", "how this ranker searches; guessed from its name", choices=("text", "vector")
-            ),
+            Setting("type", "", "how this ranker searches; guessed from its name", choices=("text", "vector")),
             Setting("field", "", "the field it searches: text or embedding if left out", "name"),
             Setting("feature", "", "the rank feature, in place of type and field"),
             Setting("name", "", "a name of letters, digits and _ if the ranker has none", "name"),

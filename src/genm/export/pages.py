@@ -1,0 +1,174 @@
+"""The engines' pages: from an index to a query with learned weights, every snippet made by the code.
+
+`python -m genm.export.pages docs/engines` writes them.
+"""
+
+import sys
+from pathlib import Path
+
+from genm.export.registry import targets
+from genm.export.stepwise import normalized
+from genm.export.target import Setting, Target
+from genm.export.training import training_rules
+from genm.export.writing import export_model
+from genm.model import Model
+from genm.records import Normalizer
+
+_FENCE = {"json": "json", "py": "python", "sql": "sql"}
+_DEPTH = 100
+_LISTS = ((0.8, 0.6, 0.2), (0.5, 0.5), (0.7,))
+
+
+def page(target: Target) -> str:
+    """Return a target's page as Markdown."""
+    guide = target.guide
+    model = example_model(target)
+    exported = export_model(model, target.name, settings=guide.settings)
+    runs = " ".join(f"{name}={name}.trec" for name in model.rankers)
+    options = "".join(f" --set {key}={value}" for key, value in guide.settings.items())
+    weights = ", ".join(f"{w:g} ({r})" for r, w in zip(model.rankers, model.weights, strict=True))
+    sections = [
+        f"# {target.title}",
+        f"Versions: {target.versions}.",
+        "## You have an index",
+        _fenced("", guide.index),
+        "## 1. Write down what each ranker returns",
+        guide.runs,
+        "## 2. Learn the weights under the engine's rules",
+        _fenced("sh", f"genm fit --target {target.name} --qrels qrels.txt {runs} -o model.json"),
+        "Or in Python, where `runs` maps names to runs:",
+        _fenced("python", training_snippet(target)),
+        "## 3. Export them",
+        _fenced("sh", f"genm export --to {target.name} model.json{options}"),
+        f"With the weights {weights} this writes `{exported.file_name}`:",
+        _fenced(_FENCE.get(target.suffix, ""), exported.text),
+        "## 4. Search",
+        guide.send,
+        "## What the engine computes",
+        _edges(target),
+        _limits(target),
+        "## Settings",
+        _settings(target),
+        "## Good to know",
+        "\n".join(f"- {note}" for note in target.notes),
+        "Sources: " + "; ".join(target.sources) + ".",
+    ]
+    return "\n\n".join(sections) + "\n"
+
+
+def overview() -> str:
+    """Return the page that lists all targets."""
+    rows = [
+        f"| [{target.title}]({name}.md) | `{name}` | {', '.join(t.word for t in target.techniques)} "
+        f"| {_rankers(target)} | {_weights(target)} |"
+        for name, target in targets().items()
+    ]
+    return "\n".join(
+        [
+            "# Engines",
+            "",
+            "Weights mean what they meant in training only if the engine normalises, cuts and fills gaps as the",
+            "training did. `genm fit --target NAME` trains under an engine's rules; `genm export --to NAME` writes",
+            "what the engine takes, and refuses a model that it would rank otherwise.",
+            "",
+            "| Engine | Name | Normalisers | Rankers | Weights |",
+            "|---|---|---|---|---|",
+            *rows,
+            "",
+        ]
+    )
+
+
+def write_pages(folder: Path) -> list[Path]:
+    """Write all pages; returns their paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    pages = {"index": overview(), **{name: page(target) for name, target in targets().items()}}
+    for name, text in pages.items():
+        (folder / f"{name}.md").write_text(text, encoding="utf-8")
+    return [folder / f"{name}.md" for name in pages]
+
+
+def example_model(target: Target) -> Model:
+    """Return a model that the target takes exactly, for its page."""
+    rankers, weights = target.guide.rankers, target.guide.weights
+    rules = training_rules(target.name, rankers, window=None if target.window.rerank else _DEPTH)
+    if target.weights.equal:
+        weights = (1.0 / len(rankers),) * len(rankers)
+    normalizers = tuple(rules.normalizers[name] for name in rankers)
+    return Model(rankers, weights, normalizers, (rules.depth,) * len(rankers), "newton", "AP", target=target.name)
+
+
+def training_snippet(target: Target) -> str:
+    """Return Python that aligns runs under the target's rules."""
+    return f"""from genm.align import align_runs
+from genm.export import training_rules
+
+rules = training_rules("{target.name}", runs)
+aligned = align_runs(runs, qrels, normalize=rules.normalizers, depth=rules.depth)"""
+
+
+def _edges(target: Target) -> str:
+    head = [
+        "| technique | scores 0.8, 0.6, 0.2 | equal scores 0.5, 0.5 | one hit 0.7 | not returned |",
+        "|---|---|---|---|---|",
+    ]
+    rows = []
+    for technique in target.techniques:
+        sign = -1.0 if technique.distances else 1.0
+        cells = [_shown(tuple(sign * s for s in scores), technique.normalizer) for scores in _LISTS]
+        gap = "its own score" if target.window.rerank else str(technique.normalizer.missing)
+        word = f"{technique.word} (distances)" if technique.distances else technique.word
+        rows.append(f"| {word} | {' | '.join(cells)} | {gap} |")
+    return "\n".join(head + rows)
+
+
+def _shown(scores: tuple[float, ...], normalizer: Normalizer) -> str:
+    values = normalized({f"{i}": score for i, score in enumerate(scores)}, normalizer)
+    return ", ".join(f"{values[f'{i}']:.4g}" for i in range(len(scores)))
+
+
+def _limits(target: Target) -> str:
+    window = target.window
+    if window.rerank:
+        cut = "It scores one set of candidates by every ranker, so train on runs that hold all candidates, uncut."
+    else:
+        own = "Each ranker has its own window" if window.each else "All rankers share one window"
+        usual = f", {window.default} documents unless it is set" if window.default else ""
+        ends = [f"at least {window.least}"] * (window.least > 1) + [f"at most {window.most}"] * bool(window.most)
+        cut = f"{own}{usual}{''.join(f', {end}' for end in ends)}."
+    return f"{cut} Rankers: {_rankers(target)}. Weights: {_weights(target)}."
+
+
+def _rankers(target: Target) -> str:
+    least, most = target.n_rankers
+    return f"exactly {least}" if least == most else "any number" if most is None else f"up to {most}"
+
+
+def _weights(target: Target) -> str:
+    rule = target.weights
+    if rule.equal:
+        return "equal only"
+    sign = "any sign" if rule.least is None else "above 0" if rule.above else "0 or more"
+    return sign + (", sum 1" if rule.sum_to_one else f", at most {rule.most:g}" if rule.most is not None else "")
+
+
+def _settings(target: Target) -> str:
+    rows = ["| setting | default | what it is |", "|---|---|---|"]
+    window = () if target.window.rerank else (Setting("window", "", "the window, if the model has no depth"),)
+    rows += [_row(setting, "") for setting in (*target.settings, *window)]
+    rows += [_row(setting, "RANKER.") for setting in target.ranker_settings]
+    return "\n".join(rows)
+
+
+def _row(setting: Setting, prefix: str) -> str:
+    choices = f" ({', '.join(setting.choices)})" if setting.choices else ""
+    default = f"`{setting.default}`" if setting.default else ""
+    return f"| `{prefix}{setting.name}` | {default} | {setting.what}{choices} |"
+
+
+def _fenced(language: str, text: str) -> str:
+    return f"```{language}\n{text.rstrip()}\n```"
+
+
+if __name__ == "__main__":
+    write_pages(Path(sys.argv[1]))

@@ -1,0 +1,64 @@
+import random
+
+import pytest
+from export.cases import ExportError
+
+from genm.align import align_runs
+from genm.export import export_model, measured_loss, targets, training_rules
+from genm.export.frames import run_from_dict
+from genm.model import Model
+from genm.records import Run
+
+
+def runs(n: int) -> dict[str, Run]:
+    draw = random.Random(3)
+    names = ("bm25", "dense", "title")[:n]
+    return {
+        name: run_from_dict({f"q{q}": {f"d{i}": draw.uniform(0, 20) for i in range(40)} for q in range(10)}, name)
+        for name in names
+    }
+
+
+@pytest.mark.parametrize("name", targets())
+def test_a_model_trained_under_the_rules_is_exported_exactly(name: str) -> None:
+    target = targets()[name]
+    given = runs(2 if target.n_rankers[1] == 2 or name == "azure" else 3)
+    rules = training_rules(name, given)
+    align_runs(given, normalize=rules.normalizers, depth=rules.depth)  # they are what aligning takes
+    n = len(given)
+    weights = (1 / n,) * n if target.weights.equal else tuple(range(1, n + 1))
+    total = sum(weights)
+    made = Model(
+        tuple(given),
+        tuple(w / total for w in weights),
+        tuple(rules.normalizers.values()),
+        (rules.depth,) * n,
+        "newton",
+        "AP",
+    )
+    assert export_model(made, name).text
+    assert measured_loss(made, name, given).n_changed == 0
+
+
+def test_techniques_can_be_chosen() -> None:
+    rules = training_rules("opensearch", ["a", "b"], techniques={"*": "z_score"})
+    assert {n.kind for n in rules.normalizers.values()} == {"zscore"}
+    rules = training_rules("milvus", ["bm25", "dense"], techniques={"dense": "IP"})
+    assert [n.kind for n in rules.normalizers.values()] == ["atan", "atan"]
+    with pytest.raises(ExportError, match="expected a technique of min_max, l2, z_score; found 'zscore'"):
+        training_rules("opensearch", ["a"], techniques={"a": "zscore"})
+    with pytest.raises(ExportError, match="expected the rankers a; found b"):
+        training_rules("opensearch", ["a"], techniques={"b": "l2"})
+
+
+def test_the_window_is_the_engines_or_the_given_one() -> None:
+    assert training_rules("weaviate", ["a", "b"]).depth == 100
+    assert training_rules("elasticsearch", ["a"], window=30).depth == 30
+    assert training_rules("vespa", ["a"]).depth is None
+
+
+def test_fixed_bounds_come_from_the_runs() -> None:
+    run = run_from_dict({"q": {"a": 3.0, "b": -1.0, "c": 9.0}}, "x")
+    bounds = training_rules("qdrant", {"x": run}).normalizers["x"]
+    assert (bounds.kind, bounds.lower, bounds.upper) == ("affine", -1.0, 9.0)
+    assert training_rules("ltr", {"x": run}).normalizers["x"].lower == 0.0

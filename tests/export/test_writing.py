@@ -1,0 +1,61 @@
+import json
+
+import pytest
+from export.cases import ExportError, model
+
+from genm.errors import InputError
+from genm.export import exact_targets, export_model, targets, why_not
+from genm.records import Normalizer
+
+
+def test_the_refusal_gives_reason_remedy_and_who_could() -> None:
+    with pytest.raises(ExportError) as caught:
+        export_model(model(Normalizer("minmax")), "elasticsearch")
+    message = str(caught.value)
+    assert 'constant 1, where it has "raw"' in message
+    assert "Nearest exact way: fit again with --target elasticsearch" in message
+    assert "goes exactly to: weaviate, pgvector, llamaindex" in message
+    assert caught.value.code == "export"
+    assert isinstance(caught.value, InputError)
+
+
+def test_an_approximate_export_says_what_was_bent() -> None:
+    exported = export_model(model(Normalizer("minmax")), "elasticsearch", approximate=True)
+    assert exported.notes[0].code == "approximate"
+    assert "constant 1" in exported.notes[0].text
+    assert json.loads(exported.text)["retriever"]["linear"]["retrievers"][0]["normalizer"] == "minmax"
+
+
+def test_unknown_targets_are_listed() -> None:
+    with pytest.raises(ExportError, match=r"expected a target of elasticsearch, .*; found 'elastic'"):
+        export_model(model(Normalizer("minmax")), "elastic")
+
+
+def test_exact_targets_are_those_without_reasons() -> None:
+    made = model(Normalizer("reciprocal", k=60.0))
+    exact = exact_targets(made)
+    assert exact == ("elasticsearch-rrf", "opensearch-rrf", "azure", "pgvector", "langchain", "haystack")
+    assert all(why_not(made, name) == () for name in exact)
+
+
+def test_everything_goes_to_sql() -> None:
+    odd = Normalizer("zscore", ddof=1.0, floor=-1.0, constant="raw", missing="minimum", scale=0.1)
+    assert exact_targets(model([odd, Normalizer("rank")])) == ("pgvector",)
+
+
+@pytest.mark.parametrize("name", targets())
+def test_every_target_is_complete(name: str) -> None:
+    target = targets()[name]
+    assert target.name == name
+    assert target.notes
+    assert target.sources
+    assert target.guide.index.strip()
+    made = model(target.normalizer, weights=(0.5, 0.5), depth=None if target.window.rerank else 100)
+    exported = export_model(made, name)
+    assert exported.text.endswith("\n")
+    assert exported.file_name == f"{name}.{target.suffix}"
+    if target.media_type == "application/json":
+        json.loads(exported.text)
+    if target.suffix == "py":
+        compile(exported.text, exported.file_name, "exec")
+    assert exported.text == export_model(made, name).text
