@@ -1,6 +1,8 @@
 """Every judged query has a value, and nothing is counted, left out or reordered in silence."""
 
 import itertools
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -189,3 +191,12 @@ def test_arrays_that_may_not_be_written_are_read() -> None:
     for array in (run.doc, run.score, run.starts, qrels.doc, qrels.relevance, qrels.starts):
         array.flags.writeable = False
     assert evaluate_run(run, qrels, "RR").means.tolist() == [0.5]
+
+
+def test_every_note_is_explained_in_the_choices() -> None:
+    root = Path(__file__).parents[2]
+    sources = "".join(path.read_text("utf-8") for path in (root / "src/genm/evaluate").glob("*.py"))
+    codes = set(re.findall(r'Note\(\s*"([a-z-]+)"', sources))
+    assert {"ties", "missing-zero", "missing-skipped", "unjudged-query", "no-relevant", "queries-shared"} <= codes
+    explained = set(re.findall(r"`([a-z-]+)`", (root / "docs/choices.md").read_text("utf-8")))
+    assert codes <= explained
