@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genm._math.compiled import kernel, over_ranges
+from genm._math.parts import part
 from genm._math.tile_kernels import Array, bound_tile, first_below, fuse_tile, order_relevant
 from genm._math.tiles import Tiles, scale_weights
 
@@ -60,7 +61,7 @@ def exact_ap(tiles: Tiles, weights: Array) -> Array:
     return values
 
 
-@kernel
+@part()
 def _count_before(s: Array, s_j: float) -> tuple[int, int]:
     """Return how many of 64 scores are greater than s_j, and how many equal it."""
     greater, equal = 0, 0
@@ -70,7 +71,7 @@ def _count_before(s: Array, s_j: float) -> tuple[int, int]:
     return greater, equal
 
 
-@kernel
+@part()
 def _count_ties(s: Array, s_j: float, position: NDArray[np.int32], tile: int, place: int) -> int:
     """Return how many of 64 documents equal s_j and stand in an earlier row."""
     earlier = 0
@@ -98,7 +99,8 @@ def _exact_range(low: int, high: int, store: _Store, weights: Array, values: Arr
     )
     most = 0
     for q in range(low, high):
-        most = max(most, spans[q, 1] - spans[q, 0])
+        n = spans[q, 1] - spans[q, 0]
+        most = n if n > most else most
     s, order, x = np.empty(most), np.empty(most, np.int64), np.empty(64)
     before, below = np.empty(most + 1, np.int64), np.empty(most + 1, np.int64)
     zero = low - low  # an integer like any other: a plain 0 is a constant, for which callees are compiled again

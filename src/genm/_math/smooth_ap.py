@@ -129,7 +129,7 @@ def _store(tiles: Tiles) -> Store:
         tiles.tile_spans,
         tiles.relevant_scores,
         tiles.relevant_spans,
-        tiles.n_relevant,
+        np.maximum(tiles.n_relevant, 1).astype(np.float64),
     )
 
 

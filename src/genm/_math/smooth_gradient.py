@@ -9,13 +9,14 @@ so that the K scores of a document are read once and not once per pair.
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.compiled import fast_kernel, kernel
+from genm._math.compiled import kernel
+from genm._math.parts import FREE_SUMS, part
 from genm._math.sigmoid import exponential
 from genm._math.smooth_kernels import Ranks, Store, invert_tile, pair_by_ratio, pair_by_score
 from genm._math.tile_kernels import Array
 
 
-@fast_kernel
+@part(*FREE_SUMS)
 def _spread_series(
     E: Array, t: int, sign: float, b: float, middle: float, s: Array, C: Array, begin: int, stop: int, u: Array
 ) -> None:
@@ -32,14 +33,14 @@ def _spread_series(
         u[d] += x * (a1 - x * (a2 - x * (a3 - x * a4)))
 
 
-@fast_kernel
+@part(*FREE_SUMS)
 def _add_slope(g: Array, c: float, u: Array) -> None:
     """Add c w to u for 64 documents."""
     for d in range(64):
         u[d] += c * (g[d] - g[d] * g[d])
 
 
-@fast_kernel
+@part(*FREE_SUMS)
 def _take_dots(u: Array, scores: NDArray[np.floating], tile: int, shift: Array, gradients: Array, q: int) -> None:
     """Take sum_d u X from the gradient."""
     for k in range(len(shift)):
@@ -49,14 +50,14 @@ def _take_dots(u: Array, scores: NDArray[np.floating], tile: int, shift: Array, 
         gradients[q, k] -= total
 
 
-@fast_kernel
+@part(*FREE_SUMS)
 def mean_relevant(relevant: NDArray[np.floating], first: int, n: int, shift: Array) -> None:
     """Set shift to the mean scores of the relevant documents first:first+n."""
     for k in range(len(shift)):
         total = 0.0
         for j in range(first, first + n):
             total += relevant[j, k]
-        shift[k] = total / max(n, 1)
+        shift[k] = total / n if n > 0 else 0.0
 
 
 @kernel
@@ -105,5 +106,5 @@ def gradient_range(low: int, high: int, store: Store, ranks: Ranks, b: float, gr
             for k in range(len(shift)):
                 gradients[q, k] += c * (relevant[first + order[j], k] - shift[k])
         for k in range(len(shift)):
-            gradients[q, k] /= max(store.n_relevant[q], 1)
+            gradients[q, k] /= store.divisors[q]
         at += n

@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.compiled import fast_kernel, kernel
+from genm._math.compiled import kernel
+from genm._math.parts import FREE_SUMS, part
 from genm._math.sigmoid import exponential
 from genm._math.smooth_gradient import mean_relevant
 from genm._math.smooth_kernels import Ranks, Store, invert_tile, pair_by_ratio, pair_by_score
@@ -26,7 +27,7 @@ class HessianSums(NamedTuple):
     """(Q,) the chunk each query belongs to."""
 
 
-@fast_kernel
+@part(*FREE_SUMS)
 def _sum_moments(E: Array, t: int, X: Array, moments: Array) -> None:
     """Set moments[k, i] to the sum over the tile's documents of E^(i+1) X_k."""
     for k in range(len(X)):
@@ -40,7 +41,7 @@ def _sum_moments(E: Array, t: int, X: Array, moments: Array) -> None:
         moments[k, 0], moments[k, 1], moments[k, 2], moments[k, 3] = m1, m2, m3, m4
 
 
-@fast_kernel
+@part(*FREE_SUMS)
 def _add_series(v: float, sign: float, moments: Array, P: Array, T: Array, j: int) -> None:
     """Add the series of sum_d w X to P_j and of sum_d h X to T_j."""
     v2 = v * v
@@ -51,7 +52,7 @@ def _add_series(v: float, sign: float, moments: Array, P: Array, T: Array, j: in
         T[j, k] += sign * (m1 - 4.0 * m2 + 9.0 * m3 - 16.0 * m4)
 
 
-@fast_kernel
+@part(*FREE_SUMS)
 def _spread_bends(E: Array, t: int, a1: float, a2: float, a3: float, a4: float, u: Array) -> None:
     """Add the series of sum_j C_j h to u."""
     for d in range(64):
@@ -59,7 +60,7 @@ def _spread_bends(E: Array, t: int, a1: float, a2: float, a3: float, a4: float, 
         u[d] += x * (a1 - x * (a2 - x * (a3 - x * a4)))
 
 
-@fast_kernel
+@part(*FREE_SUMS)
 def _add_pairs(g: Array, h: Array, c: float, X: Array, P: Array, T: Array, j: int, u: Array) -> None:
     """Add sum_d w X to P_j, sum_d h X to T_j and c h to u; overwrites g."""
     for d in range(64):
@@ -76,7 +77,7 @@ def _add_pairs(g: Array, h: Array, c: float, X: Array, P: Array, T: Array, j: in
         T[j, k] += sum_h
 
 
-@fast_kernel
+@part(*FREE_SUMS)
 def _centre(scores: NDArray[np.floating], tile: int, shift: Array, X: Array) -> None:
     """Set X to the tile's scores less shift; its last row stays."""
     for k in range(len(shift)):
@@ -85,7 +86,7 @@ def _centre(scores: NDArray[np.floating], tile: int, shift: Array, X: Array) -> 
             X[k, d] = scores[tile, k, d] - x
 
 
-@fast_kernel
+@part(*FREE_SUMS)
 def _take_squares(u: Array, X: Array, ux: Array, H: Array) -> None:
     """Take sum_d u X X' from the lower triangle of H."""
     for k in range(len(H)):
@@ -98,7 +99,7 @@ def _take_squares(u: Array, X: Array, ux: Array, H: Array) -> None:
             H[k, other] -= total
 
 
-@fast_kernel
+@part(*FREE_SUMS)
 def _close_ranks(x: Array, C: float, D: float, P: Array, T: Array, j: int, H: Array) -> None:
     """Turn P_j into dR_j; add to H what is left of D_j dR_j dR_j' - C_j ddR_j, for a document with scores x."""
     n_rankers = len(x)
@@ -129,9 +130,11 @@ def hessian_range(
     relevant, spans = store.relevant, store.relevant_spans
     n_rankers = gradients.shape[1]
     g, h, u, inverse = np.empty(64), np.empty(64), np.empty(64), np.empty((1, 64))
-    X, moments = np.ones((n_rankers + 1, 64)), np.empty((n_rankers + 1, 4))
+    X, moments = np.empty((n_rankers + 1, 64)), np.empty((n_rankers + 1, 4))
     shift, x, H = np.empty(n_rankers), np.empty(n_rankers), np.empty((n_rankers, n_rankers))
     T = np.empty(P.shape)
+    for d in range(64):
+        X[n_rankers, d] = 1.0
     zero = low - low  # an integer like any other: a plain 0 is a constant, for which callees are compiled again
     at, t = zero, zero
     for q in range(low, high):
@@ -186,7 +189,7 @@ def hessian_range(
             _close_ranks(x, C, 2.0 * C / R[j], P, T, j, H)
             for k in range(n_rankers):
                 gradients[q, k] -= C * P[j, k]
-        divisor, chunk = max(store.n_relevant[q], 1), chunks[q]
+        divisor, chunk = store.divisors[q], chunks[q]
         for k in range(n_rankers):
             gradients[q, k] /= divisor
             for other in range(k + 1):

@@ -21,7 +21,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.compiled import fast_kernel, kernel
+from genm._math.compiled import kernel
+from genm._math.parts import FREE_SUMS, part
 from genm._math.sigmoid import STEEPEST, exponential
 from genm._math.tile_kernels import Array, bound_tile, first_below, fuse_tile, order_relevant, range_of
 
@@ -41,7 +42,8 @@ class Store(NamedTuple):
     tile_spans: NDArray[np.int64]
     relevant: NDArray[np.floating]
     relevant_spans: NDArray[np.int64]
-    n_relevant: NDArray[np.int64]
+    divisors: Array
+    """What each query's sum over relevant documents is divided by: their number, at least 1."""
 
 
 class Ranks(NamedTuple):
@@ -59,14 +61,14 @@ class Ranks(NamedTuple):
     """(tiles, 5)."""
 
 
-@kernel
+@part()
 def pair_by_ratio(E: Array, t: int, V: float, g: Array) -> None:
     """Set g for one relevant document and the 64 of tile t; 0 past the tile's end, where E is."""
     for d in range(64):
         g[d] = E[t, d] / (E[t, d] + V)
 
 
-@kernel
+@part()
 def pair_by_score(E: Array, t: int, size: int, b: float, s_j: float, g: Array) -> None:
     """Set g for one relevant document and the 64 of tile t, which is too wide for ratios."""
     for d in range(64):
@@ -77,14 +79,14 @@ def pair_by_score(E: Array, t: int, size: int, b: float, s_j: float, g: Array) -
         g[d] = x / (1.0 + x) if d < size else 0.0
 
 
-@kernel
+@part()
 def invert_tile(E: Array, t: int, size: int, e: Array) -> None:
     """Set e[0] to 1 / E, 0 past the tile's end: for relevant documents that stand below it."""
     for d in range(64):
         e[0, d] = 1.0 / E[t, d] if d < size else 0.0
 
 
-@kernel
+@part()
 def _raise_tile(s: Array, size: int, b: float, E: Array, t: int) -> None:
     """Set E of tile t from its fused scores; its middle is there already."""
     middle = E[t, 64]
@@ -92,7 +94,7 @@ def _raise_tile(s: Array, size: int, b: float, E: Array, t: int) -> None:
         E[t, d] = exponential(b * (s[d] - middle)) if d < size else 0.0
 
 
-@fast_kernel
+@part(*FREE_SUMS)
 def _add_series(
     E: Array, t: int, sign: float, b: float, middle: float, s: Array, R: Array, W: Array, begin: int, stop: int
 ) -> None:
@@ -113,7 +115,7 @@ def _add_series(
         W[j] += v * (m1 - v * (2.0 * m2 - v * (3.0 * m3 - v * (4.0 * m4))))
 
 
-@fast_kernel
+@part(*FREE_SUMS)
 def _sums(g: Array) -> tuple[float, float]:
     """Return the sums of g and of w over 64 documents."""
     sum_g, sum_w = 0.0, 0.0
@@ -129,9 +131,9 @@ def rank_range(
 ) -> None:
     """Fill the block of ranks for the queries low:high, and their values."""
     order, s, J, R, W, E, cuts = ranks
-    scores, tile_low, tile_high, sizes, tile_spans, relevant, spans, n_relevant = store
+    scores, tile_low, tile_high, sizes, tile_spans, relevant, spans, divisors = store
     g, inverse = np.empty(64), np.empty((1, 64))
-    near = min(NEAR, window)
+    near = NEAR if window > NEAR else window
     zero = low - low  # an integer like any other: a plain 0 is a constant, for which callees are compiled again
     at, t = zero, zero
     for q in range(low, high):
@@ -162,8 +164,8 @@ def rank_range(
                         E[t, d] = g[d]
                 else:
                     _raise_tile(g, size, b, E, t)
-                    c1 = first_below(s, min(max(c1, c0), c3), c0, c3, b, greatest, -near)
-                    c2 = first_below(s, min(max(c2, c1), c3), c1, c3, b, least, near)
+                    c1 = first_below(s, c1, c0, c3, b, greatest, -near)
+                    c2 = first_below(s, c2, c1, c3, b, least, near)
                 if c0 < c1:
                     _add_series(E, t, 1.0, b, middle, s, R, W, c0, c1)
                 if c2 < c3:
@@ -187,5 +189,5 @@ def rank_range(
             R[j] += 0.5 + above  # 1, less the half that a document counts against itself
             J[j] = 1.0 + j - at
             total += J[j] / R[j]
-        values[q] = total / max(n_relevant[q], 1)
+        values[q] = total / divisors[q]
         at = end

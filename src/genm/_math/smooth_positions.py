@@ -6,13 +6,14 @@ The legend is in `smooth_kernels`. Each adds to what the kernels for the sorted 
 import numpy as np
 
 from genm._math.compiled import kernel
+from genm._math.parts import part
 from genm._math.sigmoid import STEEPEST, exponential
 from genm._math.smooth_hessian import HessianSums
 from genm._math.smooth_kernels import Ranks, Store
 from genm._math.tile_kernels import Array
 
 
-@kernel
+@part()
 def _sigmoid(b: float, s_i: float, s_j: float) -> float:
     x = exponential(min(max(b * (s_i - s_j), -STEEPEST), STEEPEST))
     return x / (1.0 + x)
@@ -31,7 +32,7 @@ def position_range(low: int, high: int, store: Store, ranks: Ranks, b: float, va
             for i in range(at, end):
                 J[j] += _sigmoid(b, s[i], s[j])
             total += J[j] / R[j]
-        values[q] = total / max(store.n_relevant[q], 1)
+        values[q] = total / store.divisors[q]
         at = end
 
 
@@ -46,7 +47,7 @@ def position_gradient_range(low: int, high: int, store: Store, ranks: Ranks, b: 
         for j in range(at, at + n):
             for i in range(at, j):
                 g = _sigmoid(b, s[i], s[j])
-                c = g * (1.0 - g) * (1.0 / R[j] - 1.0 / R[i]) / store.n_relevant[q]
+                c = g * (1.0 - g) * (1.0 / R[j] - 1.0 / R[i]) / store.divisors[q]
                 for k in range(gradients.shape[1]):
                     gradients[q, k] += c * (relevant[first + order[i], k] - relevant[first + order[j], k])
         at += n
@@ -65,7 +66,7 @@ def position_hessian_range(
     at = 0
     for q in range(low, high):
         first, n = spans[q, 0], spans[q, 1] - spans[q, 0]
-        scale, chunk = query_weights[q] / max(store.n_relevant[q], 1), chunks[q]
+        scale, chunk = query_weights[q] / store.divisors[q], chunks[q]
         for j in range(at, at + n):
             for k in range(n_rankers):
                 dJ[k] = 0.0

@@ -4,16 +4,15 @@ Fused scores are summed from the first ranker to the last without contraction, a
 documents that are tied in a run are tied here to the last bit.
 """
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.compiled import kernel
+from genm._math.parts import part
 
 Array = NDArray[np.float64]
 
 
-@kernel
+@part()
 def fuse_tile(scores: NDArray[np.floating], tile: int, weights: Array, s: Array) -> None:
     """Set s to the fused scores of 64 documents."""
     weight = weights[0]
@@ -25,7 +24,7 @@ def fuse_tile(scores: NDArray[np.floating], tile: int, weights: Array, s: Array)
             s[d] += weight * scores[tile, k, d]
 
 
-@kernel
+@part()
 def bound_tile(
     low: NDArray[np.floating], high: NDArray[np.floating], tile: int, weights: Array
 ) -> tuple[float, float]:
@@ -45,17 +44,17 @@ def bound_tile(
     return least, greatest
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"nnan", "nsz"})
+@part("nnan", "nsz")
 def range_of(s: Array) -> tuple[float, float]:
     """Return the least and greatest of 64 numbers, none NaN (which lets the compiler use vector lanes)."""
     least, greatest = s[0], s[0]
     for d in range(64):
-        least = min(least, s[d])
-        greatest = max(greatest, s[d])
+        least = s[d] if s[d] < least else least
+        greatest = s[d] if s[d] > greatest else greatest
     return least, greatest
 
 
-@kernel
+@part()
 def order_relevant(
     scores: NDArray[np.floating], first: int, n: int, weights: Array, s: Array, order: NDArray[np.int64], at: int
 ) -> None:
@@ -86,12 +85,16 @@ def order_relevant(
             order[hole] = place
 
 
-@kernel
+@part()
 def first_below(s: Array, j: int, low: int, high: int, b: float, x: float, distance: float) -> int:
     """Return the first j in low:high (s falling) with b (x - s_j) > distance, or high.
 
     Walks there from the given j, usually the answer for the tile before, which is close.
     """
+    if j < low:
+        j = low
+    if j > high:
+        j = high
     while j < high and not b * (x - s[j]) > distance:
         j += 1
     while j > low and b * (x - s[j - 1]) > distance:

@@ -1,0 +1,23 @@
+"""How the parts of a kernel are compiled: functions that only other compiled functions call.
+
+They need no way in from Python, which halves the time to compile them. Never call one from Python: there is
+nothing there to call.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numba
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def part(*fastmath: str) -> Callable[[F], F]:
+    """Compile a part of a kernel; `fastmath` names the liberties the compiler may take with its sums."""
+    njit: Any = numba.njit
+    options = {"nogil": True, "error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    return cast("Callable[[F], F]", njit(cache=True, fastmath=set(fastmath), **options))
+
+
+FREE_SUMS = ("reassoc", "contract", "arcp", "nsz")
+"""Sums may be reordered into vector lanes."""
