@@ -4,90 +4,102 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from genm.cli.show import Format, print_json, print_lines, print_table, progress_bars, say, say_notes
-from genm.errors import GenmError
+from genm.cli.show import Format, Output, print_json, print_table, print_tsv, progress_bars, say, say_notes
+from genm.cli.verbs import add_verb, described
 
 if TYPE_CHECKING:
     from genm.records import Collection
 
-HELP = "Test collections: list them, look into one, download one."
-LIST = """List the collections that have a name, and whether they are here.
+SUMMARY = "Test collections: list, show, get."
+TEXT = "Test collections: list them, look into one, download one."
+LIST = "List the collections that have a name, and whether they are here."
+SHOW = "Show what is in a collection: counts, and its first query."
+GET = """Download MED, CRAN, CISI or CACM and check what came against a known hash.
 
-Example:
+A broken transfer is kept, and the same command goes on from there."""
 
-    genm collections list
-"""
-SHOW = """Show what is in a collection: counts, and its first query with its judged documents.
-
-Example:
-
-    genm collections show pydocs
-"""
-GET = """Download MED, CRAN, CISI or CACM and check what came against a known hash; a broken transfer is resumed.
-
-Example:
-
-    genm collections get med --data ~/collections
-"""
-
-Data = Annotated[
-    str | None, typer.Option(help="Folder of the SMART collections (default: GENM_DATA).", metavar="DIR")
-]
-Output = Annotated[Format, typer.Option("--format", help="How to print.")]
+Data = Annotated[str | None, typer.Option(help="Folder of the SMART collections; else GENM_DATA.", metavar="DIR")]
 
 
 def add_to(app: typer.Typer) -> None:
     """Register the group of verbs."""
-    group = typer.Typer(help=HELP, no_args_is_help=True)
-    group.command("list", help=LIST)(list_)
-    group.command("show", help=SHOW)(show)
-    group.command("get", help=GET)(get)
+    examples = ("genm collections list", "genm collections show pydocs")
+    group = typer.Typer(
+        help=described(TEXT, examples), short_help=SUMMARY, invoke_without_command=True, rich_markup_mode=None
+    )
+    group.callback()(default)
+    add_verb(group, "list", list_, summary="List them.", text=LIST, examples=("genm collections list",))
+    shown = ("genm collections show pydocs", "genm collections show med --data ~/collections --format json")
+    add_verb(group, "show", show, summary="Look into one.", text=SHOW, examples=shown)
+    got = ("genm collections get med --data ~/collections",)
+    add_verb(group, "get", get, summary="Download one.", text=GET, examples=got)
     app.add_typer(group, name="collections")
+
+
+def default(ctx: typer.Context) -> None:
+    """List where nothing else is asked for."""
+    if ctx.invoked_subcommand is None:
+        list_(None, Format.table)
 
 
 def list_(data: Data = None, output: Output = Format.table) -> None:
     """Print names and descriptions."""
-    from genm.collections import DESCRIPTIONS, load_collection
+    from genm.collections import DESCRIPTIONS
 
-    rows = []
-    for name, description in DESCRIPTIONS.items():
-        try:
-            load_collection(name, data=data)
-            here = "yes"
-        except GenmError:
-            here = "no"
-        rows.append((name, here, description))
+    rows = [(name, _is_here(name, data), description) for name, description in DESCRIPTIONS.items()]
     if output is Format.json:
-        print_json([{"name": n, "here": h == "yes", "description": d} for n, h, d in rows])
-    elif output is Format.tsv:
-        print_lines("\t".join(row) for row in rows)
+        print_json([{"name": name, "here": here, "description": what} for name, here, what in rows])
+        return
+    cells = [(name, "yes" if here else "no", what) for name, here, what in rows]
+    if output is Format.tsv:
+        print_tsv(cells)
     else:
-        print_table("", ["name", "here", "what"], rows, left=3)
+        print_table("", ["name", "here", "what"], cells, left=3)
+
+
+def _is_here(name: str, data: str | None) -> bool:
+    """Tell whether a collection's files, or the libraries it is made of, are on this machine; read none."""
+    import os
+    from importlib.util import find_spec
+
+    from genm.collections.folder import VARIABLE, data_folder, find_file
+    from genm.collections.smart import SMART
+    from genm.errors import InputError
+
+    if name == "pydocs":
+        return all(find_spec(library) is not None for library in ("numpy", "scipy", "sklearn"))
+    if data is None and not os.environ.get(VARIABLE):
+        return False
+    folder = data_folder(data, wanted=name)
+    try:
+        for spec in [SMART[name]] if name in SMART else SMART.values():
+            for files in (spec.docs_files, spec.queries_files, spec.judgments_files):
+                find_file(folder, spec.name, files)
+    except InputError:
+        return False
+    return True
 
 
 def show(
     name: Annotated[str, typer.Argument(help="A collection's name, folder or id.", metavar="NAME")],
     data: Data = None,
-    split: Annotated[str, typer.Option(help="Which judgments of a BEIR folder.")] = "test",
+    split: Annotated[str, typer.Option(help="Which judgments of a BEIR folder.", metavar="NAME")] = "test",
     output: Output = Format.table,
 ) -> None:
     """Print counts and an example."""
     from genm.collections import load_collection
 
-    collection = load_collection(name, data=data, split=split)
+    with progress_bars():
+        collection = load_collection(name, data=data, split=split)
     facts = _facts(collection)
     say_notes(collection.notes)
     if output is Format.json:
         print_json(facts)
-        return
-    lines = [
-        (key.replace("_", " "), f"{value:,}" if isinstance(value, int) else str(value))
-        for key, value in facts.items()
-    ]
-    if output is Format.tsv:
-        print_lines("\t".join(line) for line in lines)
+    elif output is Format.tsv:
+        print_tsv((key, str(value)) for key, value in facts.items())
     else:
-        print_table("", [collection.name, ""], lines, left=2)
+        rows = [(k.replace("_", " "), f"{v:,}" if isinstance(v, int) else str(v)) for k, v in facts.items()]
+        print_table("", [collection.name, ""], rows, left=2)
 
 
 def _facts(collection: "Collection") -> dict[str, Any]:
@@ -116,7 +128,7 @@ def get(
     from genm.collections import get_collection
 
     where = data or os.environ.get("GENM_DATA") or "collections"
-    options = {} if url is None else {"base_url": url}
+    options: dict[str, Any] = {} if url is None else {"base_url": url}
     with progress_bars() as progress:
         folder = get_collection(name, where, progress=progress, **options)
     say(f"{folder} is whole; use it with --data {where} or GENM_DATA={where}")

@@ -1,70 +1,91 @@
 """`genm compare`: is the difference between these runs real."""
 
+from collections.abc import Iterator
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from genm.cli.inputs import Duplicates, Lenient, read_judgments, read_runs, split_list
-from genm.cli.show import Format, print_json, print_lines, print_table, progress_bars, say, say_notes
+from genm.cli.inputs import (
+    DuplicateRule,
+    Duplicates,
+    Judgments,
+    Lenient,
+    Measures,
+    Runs,
+    SkipMissing,
+    named_paths,
+    read_judgments,
+    read_runs,
+    split_list,
+)
+from genm.cli.show import Format, Output, print_json, print_table, print_tsv, progress_bars, say, say_notes
+from genm.cli.verbs import add_verb
 
 if TYPE_CHECKING:
     from genm.evaluate import Comparison
 
-HELP = """Compare runs with a baseline, query by query: difference, confidence interval, paired tests.
+DEFAULT = "AP,P@10,nDCG@10"
+TEXT = f"""Compare runs with a baseline, query by query: difference, confidence interval, paired tests.
 
-The first run is the baseline unless `--baseline` names another. Tests: wilcoxon (the paper's), t, randomization;
-p-values are corrected over all comparisons by Holm's method.
+The first run is the baseline unless --baseline names another; without -m the measures are {DEFAULT}. Tests:
+wilcoxon (the paper's), t, randomization; p-values are two-sided and corrected over all comparisons by Holm's
+method."""
+EXAMPLES = (
+    "genm compare qrels.txt rrf=rrf.trec learned=fused.trec -m AP,nDCG@10",
+    "genm compare qrels.txt a.trec b.trec c.trec --baseline c --format tsv",
+)
 
-Example:
 
-    genm compare qrels.txt rrf=rrf.trec learned=fused.trec -m AP,nDCG@10
-"""
+class Corrections(StrEnum):
+    """How p-values are corrected for the number of comparisons."""
+
+    holm = "holm"
+    none = "none"
 
 
 def add_to(app: typer.Typer) -> None:
     """Register the verb."""
-    app.command("compare", help=HELP)(compare)
+    summary = "Tell whether the difference between runs is real."
+    add_verb(app, "compare", compare, summary=summary, text=TEXT, examples=EXAMPLES)
 
 
 def compare(
-    qrels: Annotated[str, typer.Argument(help="Judgments (TREC qrels or a table).", metavar="QRELS")],
-    runs: Annotated[list[str], typer.Argument(help="Runs as FILE or NAME=FILE.", metavar="RUN...")],
-    measures: Annotated[
-        list[str] | None, typer.Option("--measures", "-m", help="Measures, comma-separated.", metavar="LIST")
-    ] = None,
+    qrels: Judgments,
+    runs: Runs,
+    measures: Measures = None,
     baseline: Annotated[str | None, typer.Option(help="Name of the run to compare with.", metavar="NAME")] = None,
     tests: Annotated[
-        list[str] | None, typer.Option(help="wilcoxon, t, randomization (default: all).", metavar="LIST")
+        list[str] | None, typer.Option(help="Of wilcoxon, t, randomization; all without it.", metavar="LIST")
     ] = None,
-    correction: Annotated[str, typer.Option(help="holm or none.")] = "holm",
-    confidence: Annotated[float, typer.Option(help="Level of the confidence interval.")] = 0.95,
-    resamples: Annotated[int, typer.Option(help="Resamples of bootstrap and randomisation.")] = 10_000,
-    seed: Annotated[int, typer.Option(help="Seed of the resamples.")] = 0,
-    skip_missing: Annotated[
-        bool, typer.Option("--skip-missing", help="Leave out judged queries that a run lacks.")
-    ] = False,
+    correction: Annotated[Corrections, typer.Option(help="holm or none.", metavar="RULE")] = Corrections.holm,
+    confidence: Annotated[float, typer.Option(help="Level of the confidence interval.", metavar="SHARE")] = 0.95,
+    resamples: Annotated[int, typer.Option(help="Of bootstrap and randomisation.", metavar="N")] = 10_000,
+    seed: Annotated[int, typer.Option(help="Seed of the resamples.", metavar="N", min=0)] = 0,
+    skip_missing: SkipMissing = False,
     lenient: Lenient = False,
-    duplicates: Duplicates = "error",
-    output: Annotated[Format, typer.Option("--format", help="How to print.")] = Format.table,
+    duplicates: Duplicates = DuplicateRule.error,
+    output: Output = Format.table,
 ) -> None:
     """Read, evaluate, compare, print."""
     from genm.evaluate import compare_runs, evaluate_run, parse_measures
 
-    wanted = parse_measures(",".join(split_list(measures or ["AP,P@10,nDCG@10"])))
+    wanted = parse_measures(split_list(measures or [DEFAULT]))
+    named_paths(runs, qrels)
+    options: dict[str, Any] = {"tests": split_list(tests)} if tests else {}
     with progress_bars() as progress:
-        judged = read_judgments(qrels, lenient=lenient)
+        judged = read_judgments(qrels, lenient=lenient, progress=progress)
         loaded = read_runs(runs, lenient=lenient, duplicates=duplicates, progress=progress)
         results = {n: evaluate_run(r, judged, wanted, skip_missing=skip_missing) for n, r in loaded.items()}
-    options: dict[str, Any] = {"tests": cast("Any", split_list(tests))} if tests else {}
-    found = compare_runs(
-        results,
-        baseline=0 if baseline is None else baseline,
-        correction=cast("Any", correction),
-        confidence=confidence,
-        n_resamples=resamples,
-        seed=seed,
-        **options,
-    )
+        found = compare_runs(
+            results,
+            baseline=0 if baseline is None else baseline,
+            correction=cast("Any", correction.value),
+            confidence=confidence,
+            n_resamples=resamples,
+            seed=seed,
+            **options,
+        )
     say_notes(judged.notes)
     for name, run in loaded.items():
         say_notes((*run.notes, *results[name].notes))
@@ -72,7 +93,7 @@ def compare(
     if output is Format.json:
         print_json(as_json(found))
     elif output is Format.tsv:
-        print_lines(_tsv(found))
+        print_tsv(_tsv(found))
     else:
         _table(found)
 
@@ -91,7 +112,7 @@ def as_json(found: "Comparison") -> dict[str, Any]:
                 "mean": c.mean,
                 "baseline_mean": c.baseline_mean,
                 "difference": c.difference,
-                "interval": None if c.low != c.low else [c.low, c.high],
+                "interval": [c.low, c.high],
                 "better": c.n_better,
                 "worse": c.n_worse,
                 "equal": c.n_equal,
@@ -103,35 +124,26 @@ def as_json(found: "Comparison") -> dict[str, Any]:
     }
 
 
-def _tsv(found: "Comparison") -> list[str]:
-    lines = ["\t".join(("run", "measure", "mean", "difference", "low", "high", *found.tests))]
+def _tsv(found: "Comparison") -> Iterator[tuple[str, ...]]:
+    yield ("run", "measure", "mean", "difference", "low", "high", *found.tests)
     for c in found.contrasts:
         numbers = (c.mean, c.difference, c.low, c.high, *(c.corrected[t] for t in found.tests))
-        lines.append("\t".join((c.name, c.measure, *(f"{number:.6g}" for number in numbers))))
-    return lines
+        yield (c.name, c.measure, *(f"{number:.6g}" for number in numbers))
 
 
 def _table(found: "Comparison") -> None:
-    share = f"{found.confidence:.0%}"
     short = {"randomization": "random", "wilcoxon": "wilcox"}
-    header = [
-        "run",
-        "measure",
-        "mean",
-        "diff",
-        f"{share} interval",
-        "+/-/=",
-        *(short.get(t, t) for t in found.tests),
-    ]
+    interval = f"{found.confidence:.6g} interval".removeprefix("0")
+    header = ["run", "measure", "mean", "diff", interval, "+/-/=", *(short.get(t, t) for t in found.tests)]
     rows = []
     for c in found.contrasts:
-        interval = "" if c.low != c.low else f"{c.low:+.3f} {c.high:+.3f}"
+        between = "" if c.low != c.low else f"{c.low:+.3f} {c.high:+.3f}"
         marks = [
             f"{p_text(c.corrected[t])}{'*' if c.corrected[t] < 1 - found.confidence else ' '}" for t in found.tests
         ]
         counts = f"{c.n_better}/{c.n_worse}/{c.n_equal}"
-        rows.append((c.name, c.measure, f"{c.mean:.4f}", f"{c.difference:+.4f}", interval, counts, *marks))
-    print_table(f"Against {found.baseline}, {found.n_queries} queries", header, rows, left=2)
+        rows.append((c.name, c.measure, f"{c.mean:.4f}", f"{c.difference:+.4f}", between, counts, *marks))
+    print_table(f"Against {found.baseline}, {found.n_queries:,} queries", header, rows, left=2)
     corrected = "corrected by Holm's method" if found.correction == "holm" else "not corrected"
     say(f"p-values are two-sided and {corrected}; * is below {1 - found.confidence:.2g}.")
 

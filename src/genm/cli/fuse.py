@@ -1,80 +1,142 @@
 """`genm fuse`: one ranking out of many."""
 
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from genm.cli.inputs import Duplicates, Lenient, Runs, depths, normalizers, read_runs, weights_by_name
+from genm.cli.inputs import (
+    Depth,
+    DuplicateRule,
+    Duplicates,
+    Lenient,
+    Runs,
+    check_output,
+    depths,
+    named_paths,
+    normalizers,
+    read_runs,
+    weights_by_name,
+)
 from genm.cli.show import progress_bars, say_notes
+from genm.cli.verbs import add_verb
 from genm.errors import InputError
 
 if TYPE_CHECKING:
     from genm.records import Note
 
-HELP = """Fuse runs into one: by a rule, by weights you give, or by a model that `genm fit` learned.
+TEXT = """Fuse runs into one: by a rule, by weights you give, or by a model that `genm fit` learned.
 
-With `--model` the normaliser, the depth and the rule for missing documents are those of the training.
+The rules sum, combsum, combmnz, combanz, combmax, combmin and combmed read normalised scores (minmax unless
+--normalize says otherwise); rrf, isr, logisr, borda and condorcet read ranks. With --model the normaliser, the
+depth and the rule for missing documents are those of the training."""
+EXAMPLES = (
+    "genm fuse --method rrf bm25=bm25.trec dense=dense.trec -o fused.trec",
+    "genm fuse --weights bm25=0.3,dense=0.7 bm25=b.trec dense=d.trec | head",
+    "genm fuse --model model.json bm25=b.trec dense=d.trec -o fused.trec.gz",
+)
 
-Examples:
 
-    genm fuse --method rrf bm25=bm25.trec dense=dense.trec -o fused.trec
+class Rule(StrEnum):
+    """The rules of genm.fuse, named here so that the command line knows them without loading it."""
 
-    genm fuse --weights bm25=0.3,dense=0.7 bm25=bm25.trec dense=dense.trec | head
+    sum = "sum"
+    rrf = "rrf"
+    combsum = "combsum"
+    combmnz = "combmnz"
+    combanz = "combanz"
+    combmax = "combmax"
+    combmin = "combmin"
+    combmed = "combmed"
+    isr = "isr"
+    logisr = "logisr"
+    borda = "borda"
+    condorcet = "condorcet"
 
-    genm fuse --model model.json bm25=bm25.trec dense=dense.trec -o fused.trec.gz
-"""
+
+ON_RANKS = frozenset({Rule.rrf, Rule.isr, Rule.logisr, Rule.borda, Rule.condorcet})
 
 
 def add_to(app: typer.Typer) -> None:
     """Register the verb."""
-    app.command("fuse", help=HELP)(fuse)
+    add_verb(app, "fuse", fuse, summary="Fuse runs into one.", text=TEXT, examples=EXAMPLES)
 
 
 def fuse(
     runs: Runs,
-    method: Annotated[
-        str | None,
-        typer.Option(
-            help="sum, combsum, combmnz, combanz, combmax, combmin, combmed, rrf, isr, logisr, borda, condorcet.",
-            metavar="RULE",
-        ),
+    method: Annotated[Rule | None, typer.Option(help="One of the rules above.", metavar="RULE")] = None,
+    weights: Annotated[
+        list[str] | None, typer.Option(help="NAME=NUMBER for each run, comma-separated.", metavar="LIST")
     ] = None,
-    weights: Annotated[list[str] | None, typer.Option(help="NAME=NUMBER for each run.", metavar="LIST")] = None,
     model: Annotated[str | None, typer.Option(help="A model file of genm fit.", metavar="FILE")] = None,
     normalize: Annotated[
-        list[str] | None, typer.Option(help="none, minmax, max, sum, zscore, l2, rank, reciprocal; or NAME=KIND.")
+        list[str] | None,
+        typer.Option(
+            help="none, minmax, max, sum, zscore, l2, rank or reciprocal; or NAME=KIND for each.", metavar="KIND"
+        ),
     ] = None,
-    depth: Annotated[list[str] | None, typer.Option(help="Use the top N of each run; or NAME=N.")] = None,
-    k: Annotated[float, typer.Option(help="The constant of rrf.")] = 60.0,
-    top: Annotated[int | None, typer.Option(help="Write at most this many documents per query.")] = None,
-    tag: Annotated[str, typer.Option(help="The run's name in the last column.")] = "genm",
+    depth: Depth = None,
+    k: Annotated[float | None, typer.Option("--k", help="The constant of rrf; 60 without it.", metavar="N")] = None,
+    top: Annotated[
+        int | None, typer.Option(help="Write at most N documents per query.", metavar="N", min=1)
+    ] = None,
+    tag: Annotated[str, typer.Option(help="The run's name in the last column.", metavar="NAME")] = "genm",
     lenient: Lenient = False,
-    duplicates: Duplicates = "error",
-    output: Annotated[str, typer.Option("--output", "-o", help="File to write; - is standard output.")] = "-",
+    duplicates: Duplicates = DuplicateRule.error,
+    output: Annotated[
+        str, typer.Option("--output", "-o", help="File to write; - is standard output.", metavar="FILE")
+    ] = "-",
 ) -> None:
     """Read, align, fuse, write."""
-    from genm.align import align_runs
-    from genm.fuse import fuse_runs
     from genm.read import write_run
 
-    if sum(x is not None for x in (method, weights, model)) != 1:
-        raise InputError("genm fuse: give exactly one of --method, --weights and --model.")
-    if model is not None and (normalize or depth):
-        raise InputError("genm fuse: --normalize and --depth come from the model. Leave them out, or drop --model.")
+    names = named_paths(runs)
+    check_output(output)
+    _check_options(method, weights, model, normalize, depth, k)
+    given = None if weights is None else weights_by_name(weights, names)
     notes: tuple[Note, ...] = ()
     with progress_bars() as progress:
-        loaded = read_runs(runs, lenient=lenient, duplicates=duplicates, progress=progress)
         if model is not None:
             from genm.learn import fuse_with_model
             from genm.model import load_model
 
-            fused = fuse_with_model(load_model(model), loaded, name=tag, top=top)
+            learned = load_model(model)
+            loaded = read_runs(runs, lenient=lenient, duplicates=duplicates, progress=progress)
+            fused = fuse_with_model(learned, loaded, name=tag, top=top)
         else:
-            aligned = align_runs(loaded, normalize=normalizers(normalize or []), depth=depths(depth or []))
-            given = None if weights is None else weights_by_name(weights, aligned.rankers)
-            fused = fuse_runs(aligned, given, method=method or "sum", k=k, name=tag, top=top)
+            from genm.align import align_runs
+            from genm.fuse import fuse_runs
+
+            loaded = read_runs(runs, lenient=lenient, duplicates=duplicates, progress=progress)
+            kinds, cut = normalizers(normalize or []), depths(depth or [])
+            aligned = align_runs(loaded, normalize=kinds, depth=cut, progress=progress)
+            rule = method or Rule.sum
+            fused = fuse_runs(aligned, given, method=rule.value, k=60.0 if k is None else k, name=tag, top=top)
             notes = aligned.notes
     for run in loaded.values():
         say_notes(run.notes)
     say_notes(notes)
-    write_run(fused, output)
+    write_run(fused, output, tag=tag)
+
+
+def _check_options(
+    method: Rule | None,
+    weights: list[str] | None,
+    model: str | None,
+    normalize: list[str] | None,
+    depth: list[str] | None,
+    k: float | None,
+) -> None:
+    """Refuse options that contradict each other, or that nothing would read."""
+    if weights is not None and method not in (None, Rule.sum):
+        raise InputError(f"--weights go with --method sum; {method} takes none. Leave one of them out.")
+    if (model is not None) + (weights is not None or method is not None) != 1:
+        raise InputError(
+            "expected one of --method, --weights and --model. Say how to fuse, for example --method rrf."
+        )
+    if model is not None and (normalize or depth):
+        raise InputError("--normalize and --depth come from the model. Leave them out, or drop --model.")
+    if k is not None and method is not Rule.rrf:
+        raise InputError("--k is the constant of --method rrf; nothing else reads it. Leave it out.")
+    if normalize and method in ON_RANKS:
+        raise InputError(f"--normalize: {method} reads ranks, which no normaliser changes. Leave it out.")

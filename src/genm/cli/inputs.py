@@ -1,28 +1,64 @@
 """How the verbs take runs, lists and numbers from the command line."""
 
+import math
 from collections.abc import Iterable, Sequence
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 
 from genm.errors import InputError
+from genm.progress import Progress, silent
 
 if TYPE_CHECKING:
-    from genm.progress import Progress
     from genm.records import Normalizer, Qrels, Run
 
-_SUFFIXES = {".gz", ".zst", ".trec", ".run", ".res", ".txt", ".tsv", ".csv", ".parquet", ".results"}
+_SUFFIXES = {".gz", ".zst", ".zstd", ".trec", ".run", ".res", ".txt", ".tsv", ".csv", ".parquet", ".results"}
+STDIN = "-"
+
+
+class DuplicateRule(StrEnum):
+    """What happens to a document that comes twice for one query."""
+
+    error = "error"
+    max = "max"
+    first = "first"
+    last = "last"
+
 
 Lenient = Annotated[bool, typer.Option("--lenient", help="Repair what can be repaired, and say how often.")]
 Duplicates = Annotated[
-    str,
+    DuplicateRule,
     typer.Option(help="A document twice for one query: error, or keep max, first or last.", metavar="RULE"),
 ]
-Runs = Annotated[
-    list[str], typer.Argument(help="Runs as NAME=FILE, or FILE (named after itself).", metavar="NAME=RUN...")
-]
+Judgments = Annotated[str, typer.Argument(help="Judgments: TREC qrels or a table.", metavar="QRELS")]
+Runs = Annotated[list[str], typer.Argument(help="Runs as NAME=FILE, or FILE (named after itself).", metavar="RUN")]
 Level = Annotated[int, typer.Option("--rel", help="Grades from this level on count as relevant.", metavar="GRADE")]
+Depth = Annotated[
+    list[str] | None, typer.Option(help="Use the top N of each run; or NAME=N for each.", metavar="LIST")
+]
+
+
+def some_measures(incomplete: str) -> list[str]:
+    """Complete the last measure of a comma-separated list."""
+    begun, comma, _ = incomplete.rpartition(",")
+    return [
+        begun + comma + name for name in ("AP", "P@10", "nDCG@10", "R@100", "RR", "Rprec", "Bpref", "Judged@10")
+    ]
+
+
+Measures = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--measures",
+        "-m",
+        help="Measures, comma-separated; may be repeated.",
+        metavar="LIST",
+        autocompletion=some_measures,
+    ),
+]
+SkipMissing = Annotated[bool, typer.Option("--skip-missing", help="Leave out judged queries that a run lacks.")]
 
 
 def split_list(values: Iterable[str]) -> list[str]:
@@ -44,8 +80,11 @@ def split_list(values: Iterable[str]) -> list[str]:
     return [item.strip() for item in items if item.strip()]
 
 
-def named_paths(arguments: Sequence[str]) -> dict[str, str]:
-    """Return name -> path for arguments written NAME=FILE or FILE; two runs never share a name."""
+def named_paths(arguments: Sequence[str], *others: str | None) -> dict[str, str]:
+    """Return name -> path for arguments written NAME=FILE or FILE; two runs never share a name.
+
+    `others` are further files that the command reads; standard input serves only one of all.
+    """
     found: dict[str, str] = {}
     for argument in arguments:
         name, equals, path = argument.partition("=")
@@ -58,42 +97,46 @@ def named_paths(arguments: Sequence[str]) -> dict[str, str]:
                 f"two runs are called {name!r} ({found[name]} and {path}). Give each its own name: NAME=FILE."
             )
         found[name] = path
-    if list(found.values()).count("-") > 1:
-        raise InputError("standard input (-) can be read only once. Give the other runs as files.")
+    if [*found.values(), *others].count(STDIN) > 1:
+        raise InputError("standard input (-) can be read only once. Give the other inputs as files.")
     return found
 
 
 def _stem(path: str) -> str:
+    if path == STDIN:
+        return "stdin"
     name = Path(path).name
     while Path(name).suffix.lower() in _SUFFIXES:
         name = name[: -len(Path(name).suffix)]
     return name or path
 
 
-def read_runs(
-    arguments: Sequence[str], *, lenient: bool, duplicates: str, progress: "Progress"
-) -> "dict[str, Run]":
+def read_runs(arguments: Sequence[str], *, lenient: bool, duplicates: str, progress: Progress) -> "dict[str, Run]":
     """Read every named run; notes stay with the runs."""
     from genm.read import read_run
 
+    rule: Literal["error", "max", "first", "last"] = DuplicateRule(duplicates).value
     return {
-        name: read_run(path, name=name, lenient=lenient, duplicates=check_rule(duplicates), progress=progress)
+        name: read_run(path, name=name, lenient=lenient, duplicates=rule, progress=progress)
         for name, path in named_paths(arguments).items()
     }
 
 
-def read_judgments(path: str, *, lenient: bool) -> "Qrels":
+def read_judgments(path: str, *, lenient: bool, progress: Progress = silent) -> "Qrels":
     """Read the judgments."""
     from genm.read import read_qrels
 
-    return read_qrels(path, lenient=lenient)
+    return read_qrels(path, lenient=lenient, progress=progress)
 
 
-def check_rule(text: str) -> Literal["error", "max", "first", "last"]:
-    """Return the rule for documents that occur twice."""
-    if text in ("error", "max", "first", "last"):
-        return text
-    raise InputError(f"--duplicates {text}: expected error, max, first or last.")
+def check_output(path: str | None) -> None:
+    """Refuse a file that could not be written, before the work and not after it."""
+    if path is None or path == STDIN:
+        return
+    if Path(path).is_dir():
+        raise InputError(f"{path}: expected a file to write; found a folder. Name a file in it.")
+    if not Path(path).parent.is_dir():
+        raise InputError(f"{path}: expected a folder to write into; found no {Path(path).parent}. Make it first.")
 
 
 def per_ranker(option: str, values: Sequence[str]) -> dict[str, str] | str | None:
@@ -104,7 +147,7 @@ def per_ranker(option: str, values: Sequence[str]) -> dict[str, str] | str | Non
     named = dict(item.split("=", 1) for item in items if "=" in item)
     plain = [item for item in items if "=" not in item]
     if (named and plain) or len(plain) > 1 or len(named) + len(plain) != len(items):
-        raise InputError(f"{option} {','.join(items)}: expected one value for all, or NAME=VALUE for each.")
+        raise InputError(f"{option} {','.join(items)}: expected one value for all, or NAME=VALUE once for each.")
     return named or plain[0]
 
 
@@ -119,27 +162,38 @@ def depths(values: Sequence[str]) -> "int | dict[str, int] | None":
 
 
 def _whole(option: str, text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
+    if not (text.isascii() and text.isdigit()) or int(text) < 1:
         raise InputError(f"{option} {text}: expected a whole number from 1 on.")
     return int(text)
 
 
-def weights_by_name(values: Sequence[str], rankers: Sequence[str]) -> list[float]:
-    """Return the weights NAME=NUMBER in the rankers' order; every ranker needs one."""
+def weights_by_name(values: Sequence[str], rankers: Iterable[str]) -> dict[str, float]:
+    """Return the weights NAME=NUMBER; every ranker needs one, and not all may be 0."""
+    names = list(rankers)
     found = per_ranker("--weights", values)
     if not isinstance(found, dict):
-        raise InputError(f"--weights {found}: expected NAME=NUMBER for each of {', '.join(rankers)}.")
-    unknown = sorted(set(found) - set(rankers))
-    missing = [name for name in rankers if name not in found]
+        raise InputError(f"--weights {found or ''}: expected NAME=NUMBER for each of {', '.join(names)}.")
+    unknown = [name for name in found if name not in names]
+    missing = [name for name in names if name not in found]
     if unknown or missing:
-        raise InputError(
-            f"--weights: expected one weight for each of {', '.join(rankers)}; "
-            f"{'unknown ' + ', '.join(unknown) if unknown else 'missing ' + ', '.join(missing)}."
+        parts = [f"unknown: {', '.join(unknown)}"] * bool(unknown) + [f"missing: {', '.join(missing)}"] * bool(
+            missing
         )
+        raise InputError(f"--weights: expected one weight for each of {', '.join(names)}; {'; '.join(parts)}.")
+    weights = {name: _weight(name, found[name]) for name in names}
+    if not any(weights.values()):
+        raise InputError("--weights: expected at least one that is not 0; with these all documents would tie.")
+    return weights
+
+
+def _weight(name: str, text: str) -> float:
     try:
-        return [float(found[name]) for name in rankers]
-    except ValueError as error:
-        raise InputError(f"--weights: {error}. Write weights as numbers, such as bm25=0.35.") from None
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise InputError(f"--weights {name}={text}: expected a finite number, such as {name}=0.35.")
+    return value
 
 
 def normalizers(values: Sequence[str]) -> "str | dict[str, str | Normalizer]":
@@ -147,4 +201,4 @@ def normalizers(values: Sequence[str]) -> "str | dict[str, str | Normalizer]":
     found = per_ranker("--normalize", values)
     if found is None:
         return "minmax"
-    return found if isinstance(found, str) else dict(found)
+    return found if isinstance(found, str) else cast("dict[str, str | Normalizer]", found)

@@ -1,45 +1,60 @@
 """`genm inspect`: what is in these runs, before anything is learned from them."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from genm.cli.inputs import Duplicates, Lenient, Runs, depths, read_judgments, read_runs
-from genm.cli.show import Format, print_json, print_lines, print_table, progress_bars, say_notes
+from genm.cli.inputs import (
+    Depth,
+    DuplicateRule,
+    Duplicates,
+    Lenient,
+    Runs,
+    depths,
+    named_paths,
+    read_judgments,
+    read_runs,
+)
+from genm.cli.show import Format, Output, print_json, print_lines, print_table, print_tsv, progress_bars, say_notes
+from genm.cli.verbs import add_verb
 
 if TYPE_CHECKING:
     from genm.align import Coverage
     from genm.records import Run
 
-HELP = """Look at runs: size, scale of scores, ties, missing scores, overlap, and how much of the top is judged.
+TEXT = """Look at runs before anything is learned from them: size, scale of scores, ties, missing scores, overlap.
 
-Example:
-
-    genm inspect bm25=bm25.trec dense=dense.trec --qrels qrels.txt
-"""
+With --qrels also the share of the top documents that somebody judged, and queries without relevant documents."""
+EXAMPLES = (
+    "genm inspect bm25=bm25.trec dense=dense.trec",
+    "genm inspect bm25=bm25.trec dense=dense.trec --qrels qrels.txt",
+)
 
 
 def add_to(app: typer.Typer) -> None:
     """Register the verb."""
-    app.command("inspect", help=HELP)(inspect)
+    add_verb(app, "inspect", inspect, summary="Look at runs: scales, ties, overlap.", text=TEXT, examples=EXAMPLES)
 
 
 def inspect(
     runs: Runs,
     qrels: Annotated[str | None, typer.Option(help="Judgments.", metavar="FILE")] = None,
-    depth: Annotated[list[str] | None, typer.Option(help="Use the top N of each run; or NAME=N.")] = None,
+    depth: Depth = None,
     lenient: Lenient = False,
-    duplicates: Duplicates = "error",
-    output: Annotated[Format, typer.Option("--format", help="How to print.")] = Format.table,
+    duplicates: Duplicates = DuplicateRule.error,
+    output: Output = Format.table,
 ) -> None:
     """Read, align, print what is there."""
     from genm.align import align_runs
 
+    named_paths(runs, qrels)
     with progress_bars() as progress:
-        judged = None if qrels is None else read_judgments(qrels, lenient=lenient)
+        judged = None if qrels is None else read_judgments(qrels, lenient=lenient, progress=progress)
         loaded = read_runs(runs, lenient=lenient, duplicates=duplicates, progress=progress)
         aligned = align_runs(loaded, judged, normalize="none", depth=depths(depth or []), progress=progress)
         coverage = aligned.coverage()
+    say_notes(judged.notes if judged else ())
     for run in loaded.values():
         say_notes(run.notes)
     say_notes(aligned.notes)
@@ -47,7 +62,7 @@ def inspect(
     if output is Format.json:
         print_json(facts)
     elif output is Format.tsv:
-        print_lines(_tsv(facts))
+        print_tsv(_tsv(facts))
     else:
         _tables(coverage, loaded)
 
@@ -88,14 +103,13 @@ def as_json(coverage: "Coverage", runs: "dict[str, Run]") -> dict[str, Any]:
     }
 
 
-def _tsv(facts: dict[str, Any], place: str = "") -> list[str]:
-    lines: list[str] = []
+def _tsv(facts: dict[str, Any], place: tuple[str, ...] = ()) -> Iterator[tuple[str, str, str]]:
+    """Yield what the fact is about (all, or ranker.NAME, overlap.DEPTH), its name and its value."""
     for key, value in facts.items():
         if isinstance(value, dict):
-            lines += _tsv(value, f"{place}{key}\t" if not place else f"{place.rstrip()}.{key}\t")
+            yield from _tsv(value, (*place, key))
         else:
-            lines.append(f"{place or 'all' + chr(9)}{key}\t{'' if value is None else value}")
-    return lines
+            yield ".".join(place) or "all", key, "" if value is None else str(value)
 
 
 def _tables(coverage: "Coverage", runs: "dict[str, Run]") -> None:

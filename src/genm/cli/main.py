@@ -1,32 +1,60 @@
-"""The command `genm`: gathers the verbs, and turns errors into one line and an exit code.
+"""The command `genm`: gathers the verbs."""
 
-Exit codes: 0 done; 2 the input or the call is at fault (one line on standard error says what to do);
-130 interrupted; 141 the reader of our output went away. A traceback means a bug of ours.
-"""
-
-import os
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
-import click
 import typer
+from typer.core import TyperGroup
 
-from genm.cli import collections, compare, evaluate, fit, fuse, inspect, rank, update
-from genm.errors import GenmError
+from genm.cli import cache, collections, compare, evaluate, fit, fuse, inspect, rank, update
+from genm.cli.exits import exit_code, watching_the_reader
+from genm.cli.verbs import described
+
+TEXT = """Learn how to blend your rankers: weights that maximise a ranking measure, with held-out evidence.
+
+Results go to standard output, notes and progress to standard error. Files may be packed (.gz, .zst); - is
+standard input. Exit codes: 0 done, 2 the input or the call is at fault, 130 interrupted, 141 nobody reads on."""
+EXAMPLES = (
+    "genm inspect bm25=bm25.trec dense=dense.trec --qrels qrels.txt",
+    "genm fit --qrels qrels.txt bm25=bm25.trec dense=dense.trec -o model.json",
+    "genm fuse --model model.json bm25=b.trec dense=d.trec -o fused.trec",
+    "genm evaluate qrels.txt bm25=b.trec dense=d.trec fused=fused.trec",
+)
+
+
+class Verbs(TyperGroup):
+    """The verbs; whoever runs them, errors become one line and an exit code."""
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        """Run a command line and exit."""
+        options["standalone_mode"] = False
+        sys.exit(exit_code(lambda: TyperGroup.main(self, *args, **options)))
+
+    def make_context(self, *args: Any, **options: Any) -> Any:
+        """Read the options; --help and --version print here."""
+        with watching_the_reader():
+            return super().make_context(*args, **options)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the verb."""
+        with watching_the_reader():
+            return super().invoke(ctx)
+
 
 app = typer.Typer(
     name="genm",
-    help="Learn how to blend your rankers: weights that maximise a ranking measure, with held-out evidence.",
-    no_args_is_help=True,
-    rich_markup_mode="markdown",
+    cls=Verbs,
+    help=described(TEXT, EXAMPLES),
+    invoke_without_command=True,
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for verb in (fit, fuse, evaluate, compare, inspect, update, rank, collections):
+for verb in (inspect, evaluate, compare, fuse, fit, update, rank, collections, cache):
     verb.add_to(app)
 
 
-def _version(*, wanted: bool) -> None:
+def _version(wanted: bool) -> None:
     if wanted:
         from genm import __version__
 
@@ -36,30 +64,16 @@ def _version(*, wanted: bool) -> None:
 
 @app.callback()
 def options(
-    version: Annotated[
-        bool, typer.Option("--version", callback=lambda value: _version(wanted=value), is_eager=True)
+    ctx: typer.Context,
+    version: Annotated[  # noqa: ARG001 (its callback reads it)
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Learn how to blend your rankers."""
+    """Show the help where no verb is named."""
+    if ctx.invoked_subcommand is None:
+        typer.echo(ctx.get_help())
 
 
 def run() -> None:
     """Run the command line and exit with its code."""
-    command = typer.main.get_command(app)
-    try:
-        command.main(standalone_mode=False)
-    except click.exceptions.Exit as stop:
-        sys.exit(stop.exit_code)
-    except click.ClickException as error:
-        error.show()
-        sys.exit(2)
-    except GenmError as error:
-        typer.echo(f"genm: {error.code}: {error}", err=True)
-        sys.exit(2)
-    except (KeyboardInterrupt, click.Abort):
-        typer.echo("genm: interrupted", err=True)
-        sys.exit(130)
-    except BrokenPipeError:
-        # Nobody reads on: stay quiet, and keep Python from flushing into the closed pipe at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
+    typer.main.get_command(app).main(prog_name="genm")

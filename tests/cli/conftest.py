@@ -1,0 +1,76 @@
+import random
+import subprocess
+import sys
+from dataclasses import dataclass
+
+import pytest
+from typer.testing import CliRunner
+
+from genm.cli.main import app
+
+
+@dataclass
+class Outcome:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def fault(self):
+        """The one line that a refused command leaves."""
+        assert (self.code, self.out) == (2, "")
+        assert self.err.startswith("genm: ")
+        assert self.err.endswith("\n")
+        assert self.err.count("\n") == 1
+        return self.err
+
+
+def write_sample(folder):
+    """Thirty queries, two rankers that see different halves of what is relevant, no equal scores."""
+    draw = random.Random(20240301)
+    qrels, runs = [], {"bm25": [], "dense": []}
+    for q in range(1, 31):
+        docs = draw.sample(range(1, 400), 40)
+        relevant = set(docs[:5])
+        qrels += [f"{q} 0 d{doc:03} {int(doc in relevant)}" for doc in docs[:20]]
+        for name, seen in (("bm25", docs[:3]), ("dense", docs[2:5])):
+            scores = {doc: draw.gauss(1.6 if doc in seen else 0.0, 1.0) for doc in docs}
+            scale = 7.0 if name == "bm25" else 0.2
+            top = sorted(scores, key=scores.__getitem__, reverse=True)[:25]
+            runs[name] += [f"{q} Q0 d{doc:03} {r} {scale * scores[doc]:.6f} {name}" for r, doc in enumerate(top, 1)]
+    (folder / "qrels.txt").write_text("\n".join(qrels) + "\n")
+    for name, lines in runs.items():
+        (folder / f"{name}.trec").write_text("\n".join(lines) + "\n")
+
+
+@pytest.fixture
+def sample(tmp_path, monkeypatch):
+    """A folder with qrels.txt, bm25.trec and dense.trec, which is also the working folder."""
+    write_sample(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def genm(monkeypatch):
+    """Run a command line in this process."""
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def run(*args, stdin=None):
+        result = CliRunner().invoke(
+            app, [str(a) for a in args], input=stdin, catch_exceptions=False, prog_name="genm"
+        )
+        return Outcome(result.exit_code, result.stdout, result.stderr)
+
+    return run
+
+
+@pytest.fixture
+def process():
+    """Start the command line in a process of its own."""
+
+    def start(*args, **options):
+        options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+        return subprocess.Popen([sys.executable, "-m", "genm", *map(str, args)], **options)
+
+    return start

@@ -1,0 +1,98 @@
+import pytest
+from numba.core import event
+
+from genm.cli import compiling
+from genm.cli.compiling import MESSAGE, telling_of_compiling
+
+KIND = "numba:compile"
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    class Clock:
+        now = 100.0
+
+        def monotonic(self):
+            return self.now
+
+    clock = Clock()
+    monkeypatch.setattr(compiling, "time", clock)
+    return clock
+
+
+def start():
+    event.start_event(KIND, data={})
+
+
+def end():
+    event.end_event(KIND, data={})
+
+
+def test_says_nothing_where_nothing_is_compiled():
+    said = []
+    with telling_of_compiling(said.append):
+        pass
+    assert said == []
+
+
+def test_says_it_once_when_compiling_takes_its_time(clock):
+    said = []
+    with telling_of_compiling(said.append):
+        for _ in range(8):
+            start()
+            clock.now += 0.3
+            end()
+    assert said == [MESSAGE]
+
+
+def test_a_moment_passes_without_a_word(clock):
+    said = []
+    with telling_of_compiling(said.append):
+        for _ in range(3):
+            start()
+            clock.now += 0.2
+            end()
+    assert said == []
+
+
+def test_work_between_compilations_does_not_count(clock):
+    said = []
+    with telling_of_compiling(said.append):
+        for _ in range(3):
+            start()
+            clock.now += 0.1
+            end()
+            clock.now += 60.0
+    assert said == []
+
+
+def test_kernels_inside_kernels_count_once_and_may_tell(clock):
+    said = []
+    with telling_of_compiling(said.append):
+        start()
+        clock.now += 0.4
+        start()
+        assert said == []
+        clock.now += 0.4
+        start()
+        assert said == [MESSAGE]
+
+
+def test_stops_listening(clock):
+    said = []
+    with telling_of_compiling(said.append):
+        pass
+    start()
+    clock.now += 9.0
+    start()
+    assert said == []
+
+
+def test_a_real_compilation_is_heard(monkeypatch):
+    import numba
+
+    monkeypatch.setattr(compiling, "PATIENCE", -1.0)
+    said = []
+    with telling_of_compiling(said.append):
+        assert numba.njit(lambda x: x + 1)(1) == 2
+    assert said == [MESSAGE]
