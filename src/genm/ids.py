@@ -201,7 +201,13 @@ def _first_equal(text: NDArray[np.uint8], at: NDArray[np.int64], length: NDArray
     dealt, rows = np.empty(n, np.uint64), np.empty(n, np.int32)
     over_ranges(lambda a, b: _deal(hashes, cuts, places, dealt, rows, a, b), work)
     first = hashes.view(np.int32)[:n]  # the hashes have been dealt: their room is free again
-    over_ranges(lambda a, b: _match(text, at, length, dealt, rows, bounds, first, a, b), np.diff(bounds))
+    sizes = np.diff(bounds)
+    room = 1 << max(3, int(2 * sizes.max() - 1).bit_length())
+
+    def match(low: int, high: int) -> None:
+        _match(text, at, length, dealt, rows, bounds, np.empty(room, np.int32), first, low, high)
+
+    over_ranges(match, sizes)
     return first
 
 
@@ -218,11 +224,13 @@ def _write_keys(
     """Write seven bytes, most significant first, and how many are left (8: more than these)."""
     for i in range(low, high):
         a = starts[codes[i]] + skip
-        n = max(starts[codes[i] + 1] - a, 0)
-        key = np.uint64(0)
-        for j in range(min(n, _SHORT)):
-            key |= np.uint64(text[a + j]) << np.uint64(56 - 8 * j)
-        keys[i] = key | np.uint64(min(n, 8))
+        n = starts[codes[i] + 1] - a
+        n = 8 if n > _SHORT else n if n > 0 else 0
+        key, shift = np.uint64(n), np.uint64(56)
+        for j in range(a, a + n if n < 8 else a + _SHORT):
+            key |= np.uint64(text[j]) << shift
+            shift -= _BYTE
+        keys[i] = key
 
 
 @kernel
@@ -321,17 +329,20 @@ def _match(
     dealt: NDArray[np.uint64],
     rows: NDArray[np.int32],
     bounds: NDArray[np.int64],
+    slots: NDArray[np.int32],
     first: NDArray[np.int32],
     low: int,
     high: int,
 ) -> None:
-    """Find each piece's first equal within its part by open addressing."""
+    """Find each piece's first equal within its part by open addressing; `slots` has room for any part."""
     for part in range(low, high):
         begin, end = bounds[part], bounds[part + 1]
         bits = 3
         while (1 << bits) < 2 * (end - begin):
             bits += 1
-        slots, shift, mask = np.zeros(1 << bits, np.int32), np.uint64(64 - bits), (1 << bits) - 1
+        shift, mask = np.uint64(64 - bits), (1 << bits) - 1
+        for free in range(1 << bits):
+            slots[free] = 0
         for k in range(begin, end):
             h, row = dealt[k], rows[k]
             s = np.int64(h >> shift)

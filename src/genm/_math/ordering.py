@@ -8,9 +8,7 @@ from genm._math.compiled import kernel, over_ranges
 _SMALL = 12  # pieces up to this size are sorted by insertion before merging
 
 
-def rank_order(
-    starts: NDArray[np.int64], score: NDArray[np.float64], tie: NDArray[np.int32]
-) -> NDArray[np.int64]:
+def rank_order(starts: NDArray[np.int64], score: NDArray[np.float64], tie: NDArray[np.int32]) -> NDArray[np.int64]:
     """Return the rows of every segment rows[starts[q]:starts[q + 1]] in ranking order.
 
     By score downwards, then by `tie` upwards; rows equal in both keep their order. Scores hold no NaN.
@@ -18,7 +16,12 @@ def rank_order(
     starts = np.require(starts, np.int64, ("C", "W"))
     score, tie = np.require(score, np.float64, ("C", "W")), np.require(tie, np.int32, ("C", "W"))
     order = np.arange(len(score), dtype=np.int64)
-    over_ranges(lambda low, high: _sort_segments(starts, score, tie, order, low, high), np.diff(starts))
+    sizes = np.diff(starts)
+
+    def sort(low: int, high: int) -> None:
+        _sort_segments(starts, score, tie, np.empty(sizes[low:high].max(), np.int64), order, low, high)
+
+    over_ranges(sort, sizes)
     return order
 
 
@@ -47,19 +50,16 @@ def _sort_segments(
     starts: NDArray[np.int64],
     score: NDArray[np.float64],
     tie: NDArray[np.int32],
+    spare: NDArray[np.int64],
     order: NDArray[np.int64],
     low: int,
     high: int,
 ) -> None:
     """Merge sort each segment of `order` from the bottom up; pieces already in order cost one look."""
-    longest = 0
-    for q in range(low, high):
-        longest = max(longest, starts[q + 1] - starts[q])
-    spare = np.empty(longest, np.int64)
     for q in range(low, high):
         begin, end = starts[q], starts[q + 1]
         for a in range(begin, end, _SMALL):
-            for i in range(a + 1, min(a + _SMALL, end)):
+            for i in range(a + 1, a + _SMALL if a + _SMALL < end else end):
                 row, j = order[i], i
                 while j > a:
                     other = order[j - 1]
@@ -72,21 +72,24 @@ def _sort_segments(
         width = _SMALL
         while width < end - begin:
             for a in range(begin, end - width, 2 * width):
-                middle, stop = a + width, min(a + 2 * width, end)
+                middle, stop = a + width, a + 2 * width if a + 2 * width < end else end
                 x, y = order[middle - 1], order[middle]
                 if not (score[y] > score[x] or (score[y] == score[x] and tie[y] < tie[x])):
                     continue
                 for i in range(width):
                     spare[i] = order[a + i]
                 i, j, k = 0, middle, a
-                while i < width:
-                    x, y = spare[i], order[min(j, stop - 1)]
-                    right = score[y] > score[x] or (score[y] == score[x] and tie[y] < tie[x])
-                    if j < stop and right:
+                while i < width and j < stop:
+                    x, y = spare[i], order[j]
+                    if score[y] > score[x] or (score[y] == score[x] and tie[y] < tie[x]):
                         order[k] = y
                         j += 1
                     else:
                         order[k] = x
                         i += 1
+                    k += 1
+                while i < width:
+                    order[k] = spare[i]
+                    i += 1
                     k += 1
             width *= 2

@@ -155,7 +155,7 @@ def decimal_bits(
             return UNDECIDED
         number = 0
         while i < end and 48 <= text[i] <= 57 and number < 100_000:
-            number = number * 10 + int(text[i]) - 48
+            number = number * 10 + text[i] - 48
             i += _1
         exponent += -number if down else number
     if i != end:

@@ -18,6 +18,7 @@ T = TypeVar("T", bound=np.generic)
 
 CHUNK = 1 << 20
 _ROUND = 64  # chunks between two words of progress
+_MOST_COLUMNS = 16  # a line with so many is not looked at any further
 _ROWS, _SEGMENTS, _DOUBTS, _COMMENTS, _AGAINST, _FIRST_AGAINST = range(6)
 _SIGN, _ZERO, _ONE, _LONG = np.uint64(1 << 63), np.uint64(0), np.uint64(1), np.uint64(18)
 
@@ -74,9 +75,10 @@ def parse_lines(text: NDArray[np.uint8], layout: Layout, tell: Callable[[int], N
         end = min(begin + _ROUND, n_chunks)
 
         def work(low: int, high: int, shift: int = begin) -> None:
+            begins, ends = np.empty(_MOST_COLUMNS, np.uint64), np.empty(_MOST_COLUMNS, np.uint64)
             _parse_chunks(
-                text, cuts, base, columns, powers_of_ten(), rows, segments, doubt_at, doubt_row, counts,
-                shift + low, shift + high,
+                text, cuts, base, columns, powers_of_ten(), begins, ends, rows, segments, doubt_at, doubt_row,
+                counts, shift + low, shift + high,
             )  # fmt: skip
 
         over_ranges(work, sizes[begin:end])
@@ -133,16 +135,13 @@ def _packed(array: NDArray[T], base: NDArray[np.int64], used: NDArray[np.int64])
     return np.concatenate([array[a : a + n] for a, n in zip(base.tolist(), used.tolist(), strict=False)])
 
 
-@kernel
 def _count_lines(
     text: NDArray[np.uint8], cuts: NDArray[np.int64], n_lines: NDArray[np.int64], low: int, high: int
 ) -> None:
     """Count the lines of each chunk; only the last line of the text may lack its line feed."""
     for chunk in range(low, high):
-        n = np.int64(text[cuts[chunk + 1] - 1] != 10)
-        for i in range(cuts[chunk], cuts[chunk + 1]):
-            n += text[i] == 10
-        n_lines[chunk] = n
+        feeds = text[cuts[chunk] : cuts[chunk + 1]] == 10
+        n_lines[chunk] = np.count_nonzero(feeds) + (not feeds[-1])
 
 
 @kernel
@@ -152,6 +151,8 @@ def _parse_chunks(
     base: NDArray[np.int64],
     columns: NDArray[np.int64],
     powers: NDArray[np.uint64],
+    begins: NDArray[np.uint64],
+    ends: NDArray[np.uint64],
     rows: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.uint64]],
     segments: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]],
     doubt_at: NDArray[np.int64],
@@ -162,8 +163,7 @@ def _parse_chunks(
 ) -> None:
     doc_at, doc_length, bits = rows
     segment_row, segment_at, segment_length = segments
-    n_columns, doc, value, rank = columns
-    begins, ends = np.zeros(16, np.uint64), np.zeros(16, np.uint64)
+    n_columns, doc, value, rank = columns[0], columns[1], columns[2], columns[3]
     for chunk in range(low, high):
         row, segment, doubt = base[chunk], base[chunk], base[chunk]
         query, query_end = _ZERO, _ZERO
@@ -186,7 +186,7 @@ def _parse_chunks(
                     i += _ONE
                 begins[n], ends[n] = begin, i
                 n += 1
-                if n == 16:
+                if n == _MOST_COLUMNS:
                     while i < end and text[i] != 10:
                         i += _ONE
                     break

@@ -106,7 +106,9 @@ def _grouped(rows: Rows) -> _Grouped:
 def _repeats(starts: NDArray[np.int64], doc: NDArray[np.int32]) -> NDArray[np.bool_]:
     """Tell of each row whether its document came before in the same query."""
     again = np.zeros(len(doc), np.bool_)
-    over_ranges(lambda a, b: _mark_repeats(starts, doc, again, a, b), np.diff(starts))
+    sizes = np.diff(starts)
+    room = 1 << max(3, int(2 * sizes.max(initial=1) - 1).bit_length())
+    over_ranges(lambda a, b: _mark_repeats(starts, doc, np.empty(room, np.int32), again, a, b), sizes)
     return again
 
 
@@ -212,14 +214,21 @@ def _whole_grades(rows: Rows, report: Report) -> Rows:
 
 @kernel
 def _mark_repeats(
-    starts: NDArray[np.int64], doc: NDArray[np.int32], again: NDArray[np.bool_], low: int, high: int
+    starts: NDArray[np.int64],
+    doc: NDArray[np.int32],
+    table: NDArray[np.int32],
+    again: NDArray[np.bool_],
+    low: int,
+    high: int,
 ) -> None:
     """Enter each query's documents into a small hash table and mark those that are there already."""
     for q in range(low, high):
         bits = 3
         while (1 << bits) < 2 * (starts[q + 1] - starts[q]):
             bits += 1
-        table, mask = np.zeros(1 << bits, np.int32), (1 << bits) - 1  # 0 is free
+        mask = (1 << bits) - 1
+        for free in range(1 << bits):
+            table[free] = 0
         for i in range(starts[q], starts[q + 1]):
             s = ((np.int64(doc[i]) * 2654435769) >> 8) & mask
             while table[s] and table[s] != doc[i] + 1:
