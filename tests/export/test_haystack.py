@@ -14,6 +14,11 @@ def test_haystack_merges_raw_scores() -> None:
     assert fused["a"] / fused["b"] == pytest.approx((0.7 + 0.65) / 1.3)
 
 
+def test_haystack_fuses_ranks_with_60() -> None:
+    fused = simulated(model(RRF), "haystack", [{"a": 2.0, "b": 1.0}, {"b": 1.0}])
+    assert fused == pytest.approx({"a": 0.35 / 61, "b": 0.35 / 62 + 0.65 / 61})
+
+
 def test_haystack_has_one_constant() -> None:
     with pytest.raises(ExportError, match="k 10, where it has 60"):
         export_model(model(Normalizer("reciprocal", k=10.0)), "haystack")

@@ -37,7 +37,8 @@ def test_what_a_missing_document_got_must_be_what_0_becomes() -> None:
     with pytest.raises(ExportError, match=r"normalised -0\.5, not 0\.0.*fit again with missing -0.5"):
         export_model(model(Normalizer("affine", lower=5.0, upper=15.0), depth=None), "ltr")
     fits = Normalizer("affine", lower=5.0, upper=15.0, missing=-0.5)
-    assert export_model(model(fits, depth=None), "ltr").text
+    fused = simulated(model(fits, depth=None), "ltr", [{"a": 10.0}, {"b": 15.0}])
+    assert fused == pytest.approx({"a": 0.35 * 0.5 - 0.65 * 0.5, "b": -0.35 * 0.5 + 0.65})
 
 
 def test_features_have_different_names() -> None:

@@ -71,6 +71,11 @@ def test_l2_of_zeros_is_0() -> None:
     assert fused == pytest.approx({"a": 0.65 * 0.6, "b": 0.65 * 0.8})
 
 
+def test_a_negative_score_counts_neither_in_the_sum_nor_in_the_weights() -> None:
+    fused = simulated(model(L2), "opensearch", [{"a": -3.0, "b": 4.0}, {"a": 5.0}])
+    assert fused == pytest.approx({"a": 1.0, "b": 0.35 * 0.8})
+
+
 def test_rrf() -> None:
     made = model(Normalizer("reciprocal", k=60.0), depth=2)
     fused = simulated(made, "opensearch-rrf", [{"a": 3.0, "b": 2.0, "c": 1.0}, {"b": 1.0}])

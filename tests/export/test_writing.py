@@ -4,7 +4,8 @@ import pytest
 from export.cases import ExportError, model
 
 from genm.errors import InputError
-from genm.export import exact_targets, export_model, targets, why_not
+from genm.export import exact_targets, export_model, measured_loss, targets, why_not
+from genm.export.frames import run_from_dict
 from genm.records import Normalizer
 
 
@@ -41,6 +42,28 @@ def test_exact_targets_are_those_without_reasons() -> None:
 def test_everything_goes_to_sql() -> None:
     odd = Normalizer("zscore", ddof=1.0, floor=-1.0, constant="raw", missing="minimum", scale=0.1)
     assert exact_targets(model([odd, Normalizer("rank")])) == ("pgvector",)
+
+
+@pytest.mark.parametrize("name", targets())
+@pytest.mark.parametrize(
+    "normalizer",
+    [
+        Normalizer("zscore", ddof=1.0, floor=-1.0, constant="raw", missing="minimum"),
+        Normalizer("none", scale=-1.0, shift=2.0, missing="minimum"),
+        Normalizer("affine", lower=0.0, upper=3.0, upper_mode="clip", missing=0.25),
+        Normalizer("reciprocal", k=7.5, scale=2.0),
+        Normalizer("minmax", lower=1.0, lower_mode="apply"),
+    ],
+)
+def test_an_approximate_export_always_has_a_text_and_a_loss(name: str, normalizer: Normalizer) -> None:
+    made = model([normalizer, Normalizer("minmax", constant=0.25)], weights=(0.2, 0.8), depth=(40, None))
+    exported = export_model(made, name, approximate=True)
+    assert exported.text
+    lists = {"bm25": {"q": {"a": 3.0, "b": 1.0, "c": 0.5}}, "dense": {"q": {"b": 0.9, "c": 0.1}}}
+    loss = measured_loss(made, name, {ranker: run_from_dict(table, ranker) for ranker, table in lists.items()})
+    assert 0.0 <= loss.share <= 1.0
+    if name != "pgvector":
+        assert exported.notes[0].code == "approximate"
 
 
 @pytest.mark.parametrize("name", targets())

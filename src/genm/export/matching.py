@@ -114,7 +114,8 @@ def _match_line(own: Normalizer, technique: Technique, line: tuple[float, float]
         differences.append(f"missing {_shown(own.missing)}, where it has {there}")
     elif own.missing == "minimum":
         differences.append('missing "minimum", where it must be a number')
-    return Match(technique, tuple(differences), own)
+    known = own if own.missing != "minimum" else replace(own, missing=technique.normalizer.missing)
+    return Match(technique, tuple(differences), known)
 
 
 def _not_whole(name: str, value: object, technique: Technique) -> list[str]:

@@ -11,7 +11,7 @@ from genm.export.target import Document, Guide, Lists, Order, Part, Setting, Tar
 from genm.records import Normalizer
 
 _LEAST = 0.001  # what a retrieved document keeps where the formula gives 0
-_MODES = {"within": "apply", "clip": "clip"}
+_MODES = {"within": "apply", "clip": "clip", "apply": "apply"}  # its apply is our within; ours is bent to it
 
 _FORM = Setting(
     "form",
