@@ -1,0 +1,87 @@
+"""Latent semantic analysis: cosine in the space of the first singular vectors of the weighted counts."""
+
+from typing import ClassVar, Literal
+
+import numpy as np
+from scipy.linalg import eigh, qr, svd
+from scipy.sparse import csr_array
+
+from genm.cache import Arrays
+from genm.progress import Progress
+from genm.rankers._base import Array, Ranker, check_choice, check_sizes, cosines, inverse, scale_columns
+from genm.rankers.text import Texts
+from genm.rankers.weighting import entropy_weights, inverse_document_frequency, local_weights
+
+Weighting = Literal["log-entropy", "log-idf", "tf-idf"]
+
+_WEIGHTINGS = ("log-entropy", "log-idf", "tf-idf")
+
+
+class LsaRanker(Ranker):
+    """Cosine of documents U S with queries q V, averaged over several numbers of factors (the paper's LSA).
+
+    One decomposition with the largest number serves all: the first k columns are the one with k factors. A
+    number above the rank of the collection is cut to it.
+    """
+
+    name: ClassVar[str] = "lsa"
+
+    def __init__(
+        self, *, n_factors: tuple[int, ...] = (50, 100, 200, 400), weighting: Weighting = "log-idf", seed: int = 0
+    ) -> None:
+        self.n_factors, self.weighting, self.seed = n_factors, weighting, seed
+
+    def _check(self) -> None:
+        check_sizes(self.name, "n_factors", self.n_factors)
+        check_choice(self.name, "weighting", self.weighting, _WEIGHTINGS)
+
+    def _learn(self, documents: Texts, progress: Progress) -> Arrays:
+        progress(self.name, 0, 1)
+        weights = self._global_weights(documents.counts)
+        left, values, right = truncated_svd(
+            self._weighted(documents.counts, weights), max(self.n_factors), self.seed
+        )
+        progress(self.name, 1, 1)
+        return {"weights": weights, "documents": left * values, "terms": right.T}
+
+    def _score(self, queries: Texts) -> Array:
+        documents, terms = self.learned_["documents"], self.learned_["terms"]
+        projected = self._weighted(queries.counts, self.learned_["weights"]) @ terms
+        total = np.zeros((len(queries.raw), len(documents)))
+        for k in self.n_factors:
+            total += cosines(projected[:, :k], documents[:, :k])
+        return total / len(self.n_factors)
+
+    def _global_weights(self, counts: csr_array) -> Array:
+        if self.weighting == "log-entropy":
+            return entropy_weights(counts)
+        return inverse_document_frequency(counts, "plain")
+
+    def _weighted(self, counts: csr_array, weights: Array) -> csr_array:
+        return scale_columns(local_weights(counts, "raw" if self.weighting == "tf-idf" else "log"), weights)
+
+
+def truncated_svd(
+    rows: csr_array, k: int, seed: int, *, n_passes: int = 4, n_extra: int = 10
+) -> tuple[Array, Array, Array]:
+    """Return the first k singular triplets: rows ~ left * values @ right.
+
+    Small matrices are decomposed whole. Large ones go through a random subspace refined by power passes (Halko,
+    Martinsson and Tropp 2011); triplets of value 0 are left out, so fewer than k may come back.
+    """
+    if 0 in rows.shape:
+        return np.zeros((rows.shape[0], 0)), np.zeros(0), np.zeros((0, rows.shape[1]))
+    size = k + n_extra
+    if min(rows.shape) <= size:
+        left, values, right = svd(rows.toarray(), full_matrices=False)
+    else:
+        columns = rows.T.tocsr()
+        basis = qr(rows @ np.random.default_rng(seed).standard_normal((rows.shape[1], size)), mode="economic")[0]
+        for _ in range(n_passes):
+            basis = qr(rows @ (columns @ basis), mode="economic")[0]
+        small = columns @ basis
+        squares, turn = eigh(small.T @ small)  # far cheaper than the SVD of `small`; the least values lose digits
+        values = np.sqrt(np.maximum(squares[::-1], 0.0))
+        left, right = basis @ turn[:, ::-1], (small @ turn[:, ::-1] * inverse(values)).T
+    k = min(k, int((values > values[0] * 1e-7).sum()))
+    return left[:, :k], values[:k], right[:k]
