@@ -58,23 +58,25 @@ def rank(
     split: Annotated[str, typer.Option(help="Which judgments of a BEIR folder.", metavar="NAME")] = "test",
 ) -> None:
     """Load, rank, write."""
-    from genm.collections import load_collection
-    from genm.rankers import rank_collection
+    from genm.collections import load_collection, smart_stopwords
+    from genm.rankers import DEFAULT as DEFAULT_PROFILE
+    from genm.rankers import make_ranker, paper_profile, rank_collection
     from genm.read import write_qrels, write_run
 
-    names = split_list(rankers or [DEFAULT])
+    wanted = {name: make_ranker(name) for name in split_list(rankers or [DEFAULT])}
     with progress_bars() as progress:
+        words = paper_profile(smart_stopwords(data=data)) if profile is Profiles.paper else DEFAULT_PROFILE
         texts = load_collection(collection, data=data, split=split)
         folder = _folder(output)  # before the long work, not after it
-        runs = rank_collection(texts, names, top=top, profile=profile.value, data=data, progress=progress)
+        runs = rank_collection(texts, wanted, top=top, profile=words, progress=progress)
         for n, (name, run) in enumerate(runs.items()):
             progress("writing", n, len(runs))
             write_run(run, folder / f"{name}.trec")
         write_qrels(texts.qrels, folder / "qrels.txt")
         progress("writing", len(runs), len(runs))
     say_notes(texts.notes)
+    say_notes(dict.fromkeys(note for run in runs.values() for note in run.notes))
     for name, run in runs.items():
-        say_notes(run.notes)
         say(f"wrote {folder / name}.trec: {len(run.queries):,} queries, {len(run.doc):,} rows")
     say(f"wrote {folder / 'qrels.txt'}")
 

@@ -1,0 +1,190 @@
+"""The command as a process: exit codes, pipes, terminals, start-up."""
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+
+import pytest
+
+import genm as package
+
+HEAVY = ("numpy", "numba", "polars", "scipy", "rich", "narwhals")
+
+
+def test_version(genm):
+    assert genm("--version").out == f"genm {package.__version__}\n"
+
+
+def test_the_script_in_the_environment_is_this_command():
+    from importlib.metadata import entry_points
+
+    (script,) = entry_points(group="console_scripts", name="genm")
+    assert script.value == "genm.cli.main:run"
+
+
+def test_without_a_verb_it_helps(genm):
+    found = genm()
+    assert (found.code, found.err) == (0, "")
+    assert found.out == genm("--help").out
+
+
+@pytest.mark.parametrize(
+    "verb", ["inspect", "evaluate", "compare", "fuse", "fit", "update", "rank", "collections", "cache"]
+)
+def test_help_lists_the_verbs(genm, verb):
+    assert f"\n  {verb} " in genm("--help").out
+
+
+class TestProcess:
+    def test_a_fault_is_one_line_and_2(self, process):
+        child = process("evaluate")
+        assert child.communicate() == (b"", b"genm: usage: Missing argument 'QRELS'. See: genm evaluate --help\n")
+        assert child.returncode == 2
+
+    @pytest.mark.parametrize(
+        ("words", "unbuffered"),
+        [(("fuse", "--method", "rrf"), ""), (("evaluate", "qrels.txt", "-q", "--format", "json"), "1")],
+    )
+    def test_a_reader_that_goes_away_stops_it_quietly(self, process, tmp_path, words, unbuffered):
+        lines = [f"{q} Q0 d{d} 0 {900 - d} x\n" for q in range(20) for d in range(900)]
+        (tmp_path / "long.trec").write_text("".join(lines))
+        (tmp_path / "qrels.txt").write_text("".join(f"{q} 0 d{q % 900} 1\n" for q in range(3000)))
+        environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+        child = process(*words, "long.trec", cwd=tmp_path, env=environment)
+        assert child.stdout.readline()
+        child.stdout.close()
+        assert all(line.startswith(b"note: ") for line in child.stderr)
+        child.stderr.close()
+        assert child.wait() == 141
+
+    def test_nobody_reads_the_help(self, process):
+        child = process("--help", stderr=subprocess.STDOUT)
+        child.stdout.close()
+        assert child.wait() == 141
+
+    @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs the device that is always full")
+    def test_a_full_disk_is_a_fault(self, process):
+        with open("/dev/full", "wb") as full:
+            child = process("--help", stdout=full)
+            _, err = child.communicate()
+        assert (child.returncode, err) == (2, b"genm: system: No space left on device.\n")
+
+    def test_interrupted_it_says_so(self):
+        code = (
+            "import sys, time, genm.cache\n"
+            "genm.cache.cache_size = lambda: (print('ready', flush=True), time.sleep(60))\n"
+            "from genm.cli.main import run\n"
+            "sys.argv = ['genm', 'cache']\n"
+            "run()\n"
+        )
+        child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        assert child.stdout.readline() == b"ready\n"
+        child.send_signal(signal.SIGINT)
+        assert child.communicate() == (b"", b"genm: interrupted\n")
+        assert child.returncode == 130
+
+    def test_nothing_heavy_is_loaded_to_help(self):
+        code = (
+            "import sys\n"
+            "from genm.cli.main import run\n"
+            "sys.argv = ['genm', '--help']\n"
+            "try:\n    run()\n"
+            f"finally:\n    print('loaded:', [m for m in {HEAVY} if m in sys.modules], file=sys.stderr)\n"
+        )
+        found = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+        assert found.stderr == "loaded: []\n"
+
+    @pytest.mark.parametrize("option", ["--help", "--version"])
+    def test_starts_in_under_three_tenths_of_a_second(self, process, option):
+        spent = []
+        for _ in range(3):
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            with process(option) as child:
+                child.communicate()
+            assert child.returncode == 0
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            spent.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+        assert min(spent) < 0.3, f"CPU seconds: {spent}"
+
+
+class TestCompletion:
+    @pytest.mark.parametrize(
+        ("words", "offered"),
+        [
+            ("genm ev", ["evaluate"]),
+            ("genm fuse --method comb", ["combsum", "combmnz", "combanz", "combmax", "combmin", "combmed"]),
+            ("genm evaluate --format ", ["table", "tsv", "json"]),
+            ("genm evaluate -m AP,n", ["AP,nDCG@10"]),
+        ],
+    )
+    def test_bash(self, words, offered):
+        environment = {
+            **os.environ,
+            "_GENM_COMPLETE": "complete_bash",
+            "COMP_WORDS": words,
+            "COMP_CWORD": str(len(words.split(" ")) - 1),
+        }
+        code = "from genm.cli.main import run; run()"
+        found = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+        assert found.stdout.split() == offered
+
+    def test_the_script_for_the_shell_can_be_shown(self, tmp_path):
+        script = tmp_path / "show.sh"
+        script.write_text(f"{sys.executable} -m genm --show-completion\necho $?\n")
+        found = subprocess.run(["/bin/bash", str(script)], capture_output=True, text=True)
+        assert "complete" in found.stdout
+        assert "_GENM_COMPLETE=complete_bash" in found.stdout
+        assert found.stdout.endswith("0\n")
+
+
+class TestTerminal:
+    """Through a pseudo-terminal, as a person sees it."""
+
+    def through_a_terminal(self, *args, which):
+        pty, fcntl, termios = (pytest.importorskip(name) for name in ("pty", "fcntl", "termios"))
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, b"\x28\x00\x50\x00\x00\x00\x00\x00")  # 40 lines of 80 columns
+        settings = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "NO_COLOR", "FORCE_COLOR")}
+        settings |= {"TERM": "xterm-256color"}
+        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **dict.fromkeys(which, theirs)}
+        child = subprocess.Popen([sys.executable, "-m", "genm", *args], env=settings, **streams)
+        os.close(theirs)
+        screen = b""
+        while True:
+            try:
+                piece = os.read(ours, 65536)
+            except OSError:  # how Linux says that the other side is closed
+                piece = b""
+            if not piece:
+                break
+            screen += piece
+        os.close(ours)
+        piped = b"".join(stream for stream in child.communicate() if stream)
+        assert child.returncode == 0
+        return screen.decode(), piped.decode()
+
+    def test_bars_are_drawn_beside_clean_results(self, sample):
+        screen, results = self.through_a_terminal("evaluate", "qrels.txt", "bm25.trec", which=["stderr"])
+        assert "reading bm25.trec" in screen
+        assert "━" in screen
+        assert screen.endswith("\x1b[?25h\r")  # the cursor is back, the bars are gone
+        assert results.startswith("Mean over 30 judged queries\n\nrun ")
+        assert "\x1b" not in results
+
+    def test_results_on_the_terminal_no_bars_in_the_pipe(self, sample):
+        words = (
+            "evaluate",
+            "qrels.txt",
+            "bm25.trec",
+            "dense.trec",
+            "-m",
+            "AP,P@1,P@5,P@10,R@5,R@10,R@20,RR,nDCG,Rprec",
+        )
+        screen, notes = self.through_a_terminal(*words, which=["stdout"])
+        assert notes == ""
+        assert "\x1b[1m" in screen
+        plain = screen.replace("\x1b[1m", "").replace("\x1b[22m", "")
+        assert "\x1b" not in plain
+        assert max(map(len, plain.splitlines())) <= 80
