@@ -95,7 +95,7 @@ def test_theorem_2_bounds_p2_against_p1(seed, beta):
     assert error <= (D - 1) * (L + counts.sum()) / (2 * L) * bound(beta, delta) + 1e-12
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=25)
 @given(seed=st.integers(0, 100_000), beta=st.sampled_from(BETAS), length=st.floats(0.2, 5.0))
 def test_theorem_3_bounds_p3_against_p4(seed, beta, length):
     starts, scores, relevant, counts, weights = problem(seed)
