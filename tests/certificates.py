@@ -106,3 +106,53 @@ def step_function(
         else:
             steps.append((left, right, value))
     return steps
+
+
+Gain = Callable[[int, int], Fraction]
+"""From a relevant row's place among the relevant ones and its rank to what it adds."""
+
+
+def leaf_bound(rows: list[list[Fraction]], relevant: set[int], gain: Gain, corners: Sequence[Vector]) -> Fraction:
+    """Return the bound of one query over a simplex: pairs lost at all corners are lost, all others are won.
+
+    A pair that ties at all corners ties in the whole simplex: the earlier row is above.
+    """
+    at_corners = [[fused(row, corner) for corner in corners] for row in rows]
+    lost = []
+    for j in relevant:
+        above = 0
+        for d in set(range(len(rows))) - relevant:
+            gaps = [a - b for a, b in zip(at_corners[j], at_corners[d], strict=True)]
+            tied = all(g == 0 for g in gaps)
+            above += (tied and d < j) or (not tied and all(g <= 0 for g in gaps))
+        lost.append(above)
+    return sum((gain(i, i + c) for i, c in enumerate(sorted(lost), 1)), Fraction(0))
+
+
+def tree_leaves(
+    n_rankers: int, edges: Sequence[int], numbers: Sequence[float]
+) -> list[tuple[list[list[Fraction]], float]]:
+    """Return corners and claimed bound of every leaf; the halves of each split cover it, so the leaves cover all.
+
+    Raises ValueError unless the record is exactly one tree whose cuts lie inside their edges.
+    """
+    unit = [[Fraction(int(i == k)) for k in range(n_rankers)] for i in range(n_rankers)]
+    waiting, found = [unit], []
+    for edge, number in zip(edges, numbers, strict=True):
+        if not waiting:
+            raise ValueError("the record goes on after its tree is complete")
+        corners = waiting.pop()
+        if edge < 0:
+            found.append((corners, number))
+            continue
+        a, b = divmod(edge, n_rankers)
+        share = Fraction(number)
+        if a == b or not 0 < share < 1:
+            raise ValueError(f"no cut: edge {a}-{b}, share {number}")
+        new = [x + share * (y - x) for x, y in zip(corners[a], corners[b], strict=True)]
+        keeps_a, keeps_b = list(corners), list(corners)
+        keeps_a[b], keeps_b[a] = new, new
+        waiting += [keeps_b, keeps_a]
+    if waiting:
+        raise ValueError("the record ends before its tree is complete")
+    return found
