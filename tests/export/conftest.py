@@ -38,7 +38,7 @@ def psql_with_vector() -> Iterator[Psql]:
 
 
 @pytest.fixture(scope="session")
-def psql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Psql]:
+def psql() -> Iterator[Psql]:
     """Run SQL on a plain server that lives as long as the tests; gives the rows of the answer."""
     found = shutil.which("initdb") or next(iter(sorted(glob.glob("/usr/lib/postgresql/*/bin/initdb"))), None)
     if found is None:
@@ -46,10 +46,8 @@ def psql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Psql]:
     user = "postgres" if os.geteuid() == 0 else None  # the server refuses to run as root
     if user is not None and user not in {entry.pw_name for entry in pwd.getpwall()}:
         pytest.skip("PostgreSQL has no user of its own here")
-    tools, home = Path(found).resolve().parent, tmp_path_factory.mktemp("postgres")
+    tools, home = Path(found).resolve().parent, Path(tempfile.mkdtemp(prefix="genm-pg"))  # short: it holds a socket
     if user is not None:
-        for folder in (home, *home.parents[:2]):
-            folder.chmod(0o755)
         shutil.chown(home, user)
     data, log = home / "data", home / "log"
     options = f"-k {home} -c listen_addresses= -c fsync=off"
@@ -72,3 +70,4 @@ def psql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Psql]:
         yield lambda sql: rows_of(call(*command, "-qAt", "-F", "\t", text=sql))
     finally:
         call(str(tools / "pg_ctl"), "-D", str(data), "-m", "immediate", "stop")
+        shutil.rmtree(home, ignore_errors=True)

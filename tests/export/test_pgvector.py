@@ -45,12 +45,16 @@ def test_the_statement_normalises_and_adds() -> None:
 
 
 def test_postgresql_ranks_as_the_model(psql: Psql) -> None:
-    said = {**SCORES, "size": "50"}
-    for case, normalizer in enumerate(NORMALIZERS):
-        made = model(normalizer, depth=(7, 5))
-        given = lists(case)
-        answer = psql(tables(given) + export_model(made, "pgvector", settings=said).text)
-        ours = own_fusion(made, [given])[0]
+    models = [model(normalizer, depth=(7, 5)) for normalizer in NORMALIZERS]
+    script = ""
+    for case, made in enumerate(models):
+        statement = export_model(made, "pgvector", settings={**SCORES, "size": "50"}).text
+        script += f"SELECT 'case', {case};\n" + tables(lists(case)) + statement
+    answers: list[list[list[str]]] = []
+    for row in psql(script):
+        answers.append([]) if row[0] == "case" else answers[-1].append(row)
+    for case, (normalizer, made, answer) in enumerate(zip(NORMALIZERS, models, answers, strict=True)):
+        ours = own_fusion(made, [lists(case)])[0]
         assert {doc: float(score) for doc, score in answer} == pytest.approx(ours), normalizer
         assert [doc for doc, _ in answer] == ranking(ours), normalizer
 
