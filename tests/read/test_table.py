@@ -11,6 +11,7 @@ from read.bad_cases import as_dict
 
 from genm.errors import FormatError
 from genm.read import qrels_from_frame, read_qrels, read_run, run_from_frame
+from genm.read.table import DOC_COLUMNS, QUERY_COLUMNS, VALUE_COLUMNS
 
 NAMES = {
     "ir_measures": ("query_id", "doc_id", "score", "relevance"),
@@ -93,3 +94,10 @@ def test_missing_columns_are_named() -> None:
         FormatError, match=r"^qrels: expected a column named relevance or label or rel or score; found"
     ):
         read_qrels(pl.DataFrame({"qid": ["q"], "docno": ["a"]}))
+
+
+def test_the_docs_name_every_column_name_in_order() -> None:
+    docs = (Path(__file__).parents[2] / "docs" / "formats.md").read_text()
+    line = " ".join(docs.split("Names of the columns")[1].split("That covers")[0].split())
+    for names in (QUERY_COLUMNS, DOC_COLUMNS, *VALUE_COLUMNS.values()):
+        assert ", ".join(f"`{name}`" for name in names) in line

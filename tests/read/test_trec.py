@@ -7,7 +7,7 @@ from read.bad_cases import as_dict
 
 from genm.errors import FormatError
 from genm.ids import Ids
-from genm.read import lines, read_qrels, read_run
+from genm.read import lines, read_qrels, read_run, trec
 from genm.read.trec import first_broken
 
 
@@ -52,3 +52,15 @@ def test_ids_that_only_together_are_utf_8() -> None:
 
 def test_fields_that_are_not_used_may_hold_any_bytes() -> None:
     assert as_dict(read_run(io.BytesIO(b"q \xff d \xfe 2 \xfd\n"))) == {"q": {"d": 2.0}}
+
+
+def test_many_doubtful_lines_are_judged_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (
+        "q Q0 a 1 3,5 t\nq Q0 b\nq Q0 c 2 1.00000000000000011102230246251565404236316680908203125 t\nq Q0 d 3 nan t"
+    )
+    few = read_run(io.StringIO(text), lenient=True)
+    monkeypatch.setattr(trec, "_MANY", 0)
+    many = read_run(io.StringIO(text), lenient=True)
+    assert as_dict(many) == as_dict(few) == {"q": {"a": 3.5, "c": 1.0}}
+    assert many.notes == few.notes
+    assert [n.code for n in many.notes] == ["decimal-comma", "columns", "not-finite"]

@@ -9,6 +9,7 @@ Place = int | str | None
 """A line number, words for a place that has none, or None for the whole source."""
 
 LazyPlace = Place | Callable[[], Place]
+LazyText = str | Callable[[], str]
 
 SHOWN = 60
 """How many characters of an input a message shows."""
@@ -42,35 +43,40 @@ class Report:
         *,
         line: LazyPlace,
         expected: str,
-        found: str,
+        found: LazyText,
         advice: str,
         repair: str,
         count: int = 1,
     ) -> None:
         """Raise, or count `count` repairs of the kind `code`, of which the first is at `line`.
 
-        A `line` that is dear to find is given as a function. `repair` says what was done ("left out").
+        What is dear to find out, and needed only once, is given as a function. `repair` says what was done.
         """
         if not self.lenient:
-            place = line() if callable(line) else line
+            place, thing = line() if callable(line) else line, found() if callable(found) else found
             if isinstance(place, str):
-                raise FormatError(f"{self.source}, {place}", None, expected, found, advice)
-            raise FormatError(self.source, place, expected, found, advice)
-        self.say(code, count, f"expected {expected}, found {found}: {repair}", line=line)
+                raise FormatError(f"{self.source}, {place}", None, expected, thing, advice)
+            raise FormatError(self.source, place, expected, thing, advice)
+        self.say(
+            code,
+            count,
+            lambda: f"expected {expected}, found {found() if callable(found) else found}: {repair}",
+            line=line,
+        )
 
     def fail(self, line: int | None, *, expected: str, found: str, advice: str) -> FormatError:
         """Return the error for what no lenience can repair."""
         return FormatError(self.source, line, expected, found, advice)
 
-    def say(self, code: str, count: int, text: str, *, line: LazyPlace = None) -> None:
+    def say(self, code: str, count: int, text: LazyText, *, line: LazyPlace = None) -> None:
         """Note something that is no error; the text of the first time stands for all of its kind."""
         self._counts[code] = self._counts.get(code, 0) + count
         if code not in self._texts:
-            place = line() if callable(line) else line
+            place, words = line() if callable(line) else line, text() if callable(text) else text
             if isinstance(place, str):
-                self._texts[code] = f"{self.source}, {place}: {text}"
+                self._texts[code] = f"{self.source}, {place}: {words}"
             else:
-                self._texts[code] = f"{self.source}{'' if place is None else f':{place}'}: {text}"
+                self._texts[code] = f"{self.source}{'' if place is None else f':{place}'}: {words}"
 
     @property
     def notes(self) -> tuple[Note, ...]:

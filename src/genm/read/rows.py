@@ -136,7 +136,7 @@ def _settled(
     rows: Rows, grouped: _Grouped, again: NDArray[np.bool_], duplicates: Duplicates, report: Report
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
     """Keep one row of each document that a query lists more than once."""
-    _, doc, score, order = grouped
+    _, _, score, order = grouped
     policy = "max" if duplicates == "error" else duplicates
     drop: list[int] = []
     for copies in _pairs(grouped, again):
@@ -146,18 +146,17 @@ def _settled(
         else:
             kept = copies[0] if policy == "first" else copies[-1]
         drop += [row for row in copies if row != kept]
-        said = f"document {shown(rows.docs[int(doc[copies[0]])])} twice for query {shown(rows.query_of(first))}"
-        where, count = f"first in {_where(rows.place(first))}", len(copies) - 1
+        said, count = "document {doc} twice for query {query} (first in {first})", len(copies) - 1
         if duplicates == "error":
             report.fault(
                 "duplicate-kept-max", line=partial(rows.place, second), count=count,
-                expected="each document once per query", found=f"{said} ({where})",
+                expected="each document once per query", found=partial(_told, said, rows, first),
                 advice="Remove one, or say which to keep: duplicates max, first or last.",
                 repair="the highest score was kept",
             )  # fmt: skip
         else:
             report.say(
-                f"duplicate-kept-{policy}", count, f"{said} ({where}): kept the {_KEPT[policy]}",
+                f"duplicate-kept-{policy}", count, partial(_told, f"{said}: kept the {_KEPT[policy]}", rows, first),
                 line=partial(rows.place, second),
             )  # fmt: skip
     return _kept(grouped, drop)
@@ -166,33 +165,36 @@ def _settled(
 _KEPT = {"max": "highest score", "first": "first", "last": "last"}
 
 
-def _where(place: Place) -> str:
-    return f"line {place}" if isinstance(place, int) else place or "the source"
+def _told(form: str, rows: Rows, row: int) -> str:
+    """Fill a row's document, query and place into a sentence."""
+    place = rows.place(row)
+    where = f"line {place}" if isinstance(place, int) else place or "the source"
+    return form.format(doc=shown(rows.docs[int(rows.doc[row])]), query=shown(rows.query_of(row)), first=where)
 
 
 def _judged_once(
     rows: Rows, grouped: _Grouped, again: NDArray[np.bool_], report: Report
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
     """Keep one judgment of each pair: the same grade twice is said, different grades are a fault."""
-    _, doc, grade, order = grouped
+    _, _, grade, order = grouped
     drop: list[int] = []
     for copies in _pairs(grouped, again):
         first, second = (row if order is None else int(order[row]) for row in copies[:2])
-        said = f"document {shown(rows.docs[int(doc[copies[0]])])} of query {shown(rows.query_of(first))}"
         grades = sorted({int(grade[row]) for row in copies})
-        where, count = f"first in {_where(rows.place(first))}", len(copies) - 1
+        said, count = "document {doc} of query {query}", len(copies) - 1
         kept = max(copies, key=lambda row: grade[row])
         drop += [row for row in copies if row != kept]
         if len(grades) == 1:
+            said += f" judged twice with grade {grades[0]} (first in {{first}}): kept once"
             report.say(
-                "judged-twice", count, f"{said} judged twice with grade {grades[0]} ({where}): kept once",
-                line=partial(rows.place, second),
+                "judged-twice", count, partial(_told, said, rows, first), line=partial(rows.place, second),
             )  # fmt: skip
         else:
+            said = f"grades {', '.join(map(str, grades))} for {said} (first in {{first}})"
             report.fault(
                 "judged-differently", line=partial(rows.place, second), count=count,
                 expected="one grade for each document of a query",
-                found=f"grades {', '.join(map(str, grades))} for {said} ({where})",
+                found=partial(_told, said, rows, first),
                 advice="Decide for one and remove the other.", repair="the highest grade was kept",
             )  # fmt: skip
     return _kept(grouped, drop)

@@ -35,6 +35,7 @@ RUN = Shape(
 QRELS = Shape(Layout(4, doc=2, value=3), "4 columns (query iteration document relevance)", "relevance", "7 0 d12 1")
 WEIGHTS = Shape(Layout(2, doc=0, value=1), "2 columns (query weight)", "weight", "7 0.5")
 
+_MANY = 1000
 WHITE = b" \t\n\r\x0b\x0c"
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 _LEFT_OUT = "the line was left out"
@@ -146,8 +147,14 @@ def _judged(text: Text, parsed: Parsed, shape: Shape, report: Report) -> NDArray
     """Go through the lines the compiled reader left open; return which rows are to be left out."""
     bad = np.zeros(len(parsed.bits), np.bool_)
     values = parsed.bits.view(np.float64)
-    for at, row in zip(parsed.doubt_at.tolist(), parsed.doubt_row.tolist(), strict=True):
-        line = text_bytes(text, at, line_end(text, at))
+    doubts = zip(parsed.doubt_at.tolist(), parsed.doubt_row.tolist(), strict=True)
+    whole = text.tobytes() if len(parsed.doubt_at) > _MANY else b""  # then worth a copy, which is quicker to search
+    for at, row in doubts:
+        if whole:
+            end = whole.find(b"\n", at)
+            line = whole[at : end if end >= 0 else len(whole)]
+        else:
+            line = text_bytes(text, at, line_end(text, at))
         if row < 0:
             _refuse_line(text, at, line, shape, report)
             continue
@@ -157,7 +164,7 @@ def _judged(text: Text, parsed: Parsed, shape: Shape, report: Report) -> NDArray
             expected, advice, repair = MATTERS[matter]
             report.fault(
                 matter, line=partial(line_number, text, at), expected=expected.format(shape.value),
-                found=shown(token), advice=advice, repair=repair,
+                found=partial(shown, token), advice=advice, repair=repair,
             )  # fmt: skip
         values[row] = value
         bad[row] = value != value
