@@ -1,4 +1,5 @@
 import random
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -43,21 +44,28 @@ def write_sample(folder):
         (folder / f"{name}.trec").write_text("\n".join(lines) + "\n")
 
 
+@pytest.fixture(scope="session")
+def made_up(tmp_path_factory):
+    """A folder with qrels.txt, bm25.trec and dense.trec."""
+    folder = tmp_path_factory.mktemp("sample")
+    write_sample(folder)
+    return folder
+
+
 @pytest.fixture
-def sample(tmp_path, monkeypatch):
-    """A folder with qrels.txt, bm25.trec and dense.trec, which is also the working folder."""
-    write_sample(tmp_path)
+def sample(made_up, tmp_path, monkeypatch):
+    """A copy of the folder for the test's own use, and its working folder."""
+    shutil.copytree(made_up, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
-@pytest.fixture
-def genm(monkeypatch):
+@pytest.fixture(scope="session")
+def genm():
     """Run a command line in this process."""
-    monkeypatch.setenv("COLUMNS", "80")
 
     def run(*args, stdin=None):
-        result = CliRunner().invoke(
+        result = CliRunner(env={"COLUMNS": "80"}).invoke(
             app, [str(a) for a in args], input=stdin, catch_exceptions=False, prog_name="genm"
         )
         return Outcome(result.exit_code, result.stdout, result.stderr)
