@@ -15,6 +15,7 @@ from genm.evaluate import Measure, parse_measure
 from genm.learn._base import Fuser, Step
 from genm.learn.barrier import BarrierFuser
 from genm.learn.boost import BoostFuser
+from genm.learn.cotrain import CotrainFuser
 from genm.learn.newton import NewtonFuser
 from genm.learn.online import OnlineFuser
 from genm.learn.problem import Beta, Problem
@@ -180,6 +181,7 @@ _METHODS: dict[str, Callable[..., Fuser]] = {
     "enm": BoostFuser,
     "ip": BarrierFuser,
     "on": OnlineFuser,
+    "uns": CotrainFuser,
 }
 
 

@@ -10,11 +10,11 @@ from problems import made_up
 from genm import errors
 from genm.align import renormalize
 from genm.auto import AutoFuser
-from genm.learn import BarrierFuser, BoostFuser, Fuser, NewtonFuser, OnlineFuser
+from genm.learn import BarrierFuser, BoostFuser, CotrainFuser, Fuser, NewtonFuser, OnlineFuser
 from genm.learn.problem import Problem
 from genm.model import model_from_json, model_to_json
 
-MAKERS: dict[str, Callable[..., Fuser]] = {
+JUDGED: dict[str, Callable[..., Fuser]] = {
     "auto": lambda **o: AutoFuser(repeats=1, folds=3, **o),
     "bat": NewtonFuser,
     "bat, j smoothed": lambda **o: NewtonFuser(smooth_j=True, **o),
@@ -25,7 +25,9 @@ MAKERS: dict[str, Callable[..., Fuser]] = {
     "on": OnlineFuser,
     "on, as printed": lambda **o: OnlineFuser(schedule="paper", **o),
 }
+MAKERS: dict[str, Callable[..., Fuser]] = {**JUDGED, "uns": CotrainFuser}
 every_fuser = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS.keys())
+every_judged_fuser = pytest.mark.parametrize("make", JUDGED.values(), ids=JUDGED.keys())
 
 
 @every_fuser
@@ -59,7 +61,7 @@ def test_the_number_of_threads_changes_nothing(make: Callable[..., Fuser], monke
     assert found[0] == found[1]
 
 
-@every_fuser
+@every_judged_fuser
 def test_history_tells_objective_and_exact_map(make: Callable[..., Fuser]) -> None:
     aligned = made_up(4)
     fuser = make().fit(aligned)
@@ -70,7 +72,7 @@ def test_history_tells_objective_and_exact_map(make: Callable[..., Fuser]) -> No
     assert all(0 <= step.exact <= 1 for step in fuser.history_)
 
 
-@every_fuser
+@every_judged_fuser
 def test_learning_beats_uniform_weights_where_one_ranker_is_noise(make: Callable[..., Fuser]) -> None:
     aligned = made_up(5, quality=(1.2, 0.0, 0.0), n_queries=25)
     problem = Problem(aligned, beta=1.0)
@@ -121,13 +123,13 @@ def test_the_model_survives_its_file(make: Callable[..., Fuser]) -> None:
     assert model.method == make().method
 
 
-@every_fuser
+@every_judged_fuser
 def test_runs_without_judgments_are_refused(make: Callable[..., Fuser]) -> None:
     with pytest.raises(errors.InputError, match="no judgments"):
         make().fit(made_up(0, labelled=False))
 
 
-@every_fuser
+@every_judged_fuser
 def test_nothing_relevant_is_an_error(make: Callable[..., Fuser]) -> None:
     with pytest.raises(errors.InputError, match="judged 2 or higher"):
         make(level=2).fit(made_up(0))
@@ -143,13 +145,13 @@ def test_constant_and_useless_rankers_give_no_nan(make: Callable[..., Fuser]) ->
 
 
 @pytest.mark.parametrize("options", [{"tol": -1.0}, {"max_iter": 0}, {"min_iter": 5, "max_iter": 2}])
-@pytest.mark.parametrize("make", [NewtonFuser, BarrierFuser, BoostFuser, OnlineFuser])
+@pytest.mark.parametrize("make", [NewtonFuser, BarrierFuser, BoostFuser, OnlineFuser, CotrainFuser])
 def test_senseless_limits_are_refused(make: Callable[..., Fuser], options: dict[str, Any]) -> None:
     with pytest.raises(errors.InputError, match="max_iter"):
         make(**options).fit(made_up(0))
 
 
-@pytest.mark.parametrize("make", [NewtonFuser, BarrierFuser, OnlineFuser])
+@pytest.mark.parametrize("make", [NewtonFuser, BarrierFuser, OnlineFuser, CotrainFuser])
 def test_beta_is_checked_and_used(make: Callable[..., Fuser]) -> None:
     with pytest.raises(errors.InputError, match="positive number"):
         make(beta=-1.0).fit(made_up(0))
@@ -157,7 +159,7 @@ def test_beta_is_checked_and_used(make: Callable[..., Fuser]) -> None:
     assert soft.weights_.tolist() != sharp.weights_.tolist()
 
 
-@pytest.mark.parametrize("make", [NewtonFuser, BarrierFuser, OnlineFuser])
+@pytest.mark.parametrize("make", [NewtonFuser, BarrierFuser, OnlineFuser, CotrainFuser])
 def test_given_starts_are_used_and_checked(make: Callable[..., Fuser]) -> None:
     fuser = make(starts=[[1, 0, 0], [0, 0, 1]]).fit(made_up(0))
     assert {step.start for step in fuser.history_} == {0, 1}
@@ -167,7 +169,7 @@ def test_given_starts_are_used_and_checked(make: Callable[..., Fuser]) -> None:
         make(starts=[[1, -1, 0]]).fit(made_up(0))
 
 
-@pytest.mark.parametrize("make", [NewtonFuser, BarrierFuser])
+@pytest.mark.parametrize("make", [NewtonFuser, BarrierFuser, CotrainFuser])
 def test_stopping_at_the_limit_is_said(make: Callable[..., Fuser]) -> None:
     with pytest.warns(errors.ConvergenceWarning, match="max_iter"):
         fuser = make(max_iter=1, tol=0.0).fit(made_up(0))

@@ -3,6 +3,7 @@
 from genm.learn._base import Fuser, Step
 from genm.learn.barrier import BarrierFuser
 from genm.learn.boost import BoostFuser
+from genm.learn.cotrain import CotrainFuser
 from genm.learn.newton import NewtonFuser
 from genm.learn.online import OnlineFuser
 from genm.learn.serving import align_for_model, fuse_with_model
@@ -10,6 +11,7 @@ from genm.learn.serving import align_for_model, fuse_with_model
 __all__ = [
     "BarrierFuser",
     "BoostFuser",
+    "CotrainFuser",
     "Fuser",
     "NewtonFuser",
     "OnlineFuser",

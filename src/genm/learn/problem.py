@@ -4,7 +4,7 @@ Queries without a relevant document teach nothing and are set aside, with a coun
 """
 
 import copy
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,14 +38,38 @@ class Problem:
             raise InputError(
                 f"no query has a document judged {level} or higher. Check the judgments, or lower the level."
             )
+        self._build(aligned, kept, aligned.relevance >= level, n_relevant, beta=beta, smooth_j=smooth_j)
+
+    @classmethod
+    def unlabelled(cls, aligned: Aligned, *, beta: Beta = "auto", smooth_j: bool = False) -> Self:
+        """Return the problem of all queries that have documents, none of them relevant, for `with_labels`.
+
+        Judgments are not looked at, whether there are any or not.
+        """
+        kept = np.flatnonzero((np.diff(aligned.starts) > 0) & (aligned.query_weights > 0))
+        if len(kept) == 0:
+            raise InputError("no query has a document that a ranker returned. Check the runs.")
+        problem = cls.__new__(cls)
+        nothing = np.zeros(len(aligned.doc), np.bool_), np.zeros(len(aligned.queries), np.int64)
+        problem._build(aligned, kept, *nothing, beta=beta, smooth_j=smooth_j)
+        return problem
+
+    def _build(
+        self,
+        aligned: Aligned,
+        kept: NDArray[np.intp],
+        relevant: NDArray[np.bool_],
+        n_relevant: NDArray[np.int64],
+        *,
+        beta: Beta,
+        smooth_j: bool,
+    ) -> None:
         self.n_set_aside = len(aligned.queries) - len(kept)
         self.kept = kept
         """Positions, among the queries of `aligned`, of those that teach."""
         self.rankers, self.smooth_j = aligned.rankers, smooth_j
         self.beta = beta_of(aligned) if beta == "auto" else check_beta(beta)
-        tiles = build_tiles(
-            aligned.starts, aligned.scores, aligned.relevance >= level, n_relevant, aligned.query_weights
-        )
+        tiles = build_tiles(aligned.starts, aligned.scores, relevant, n_relevant, aligned.query_weights)
         self.tiles: Tiles = take(tiles, kept) if self.n_set_aside else tiles
 
     def select(self, queries: NDArray[np.integer]) -> "Problem":

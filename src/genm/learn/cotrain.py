@@ -1,0 +1,204 @@
+"""UnsEnM: weights without a judgment, by rankers that teach each other."""
+
+from typing import Literal, Self, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genm._math.agreement import Moments, agreement_penalty, score_moments
+from genm._math.ascent import as_distribution, project_to_simplex
+from genm._math.compiled import over_items
+from genm.align import Aligned
+from genm.errors import InputError
+from genm.learn._base import Fuser, Step
+from genm.learn.multistart import check_stopping
+from genm.learn.problem import Beta, Problem
+from genm.learn.quality import Labels, Quality, estimate_quality, fake_labels
+from genm.learn.starts import Starts, starting_points
+from genm.records import Note
+
+Array = NDArray[np.float64]
+Schedule = Literal["paper", "adaptive"]
+
+_STRIDE = 0.25  # the adaptive schedule's first step, as a share of the simplex's edge
+
+
+class CotrainFuser(Fuser):
+    """Learn weights from runs alone: each ranker's best documents teach the others (UnsEnM, Algorithm 4).
+
+    Objective: Problem P8, the mean over the rankers k of the smoothed MAP that the other rankers reach under
+    k's fake labels (j sorted), less the penalty for disagreement, whose `sigma` is divided by queries times
+    documents times rankers; sigma = 0 is the printed algorithm. Set: the simplex; while k gives the labels its
+    weight is held and the others keep their sum (departure 9). With two rankers both stay in the model, and
+    one ranker gets weight 1. No judgment is read.
+
+    The paper does not say how to choose the start without labels. Here it is estimated from what the rankers
+    put on top (`genm.learn.quality`): `estimate_`. Co-training from there favours the ranker in the middle of
+    a group of similar ones, so `weights_` go only the share `trust` of the way from the estimate to its end.
+    If several `starts` are given, the end is taken whose ensemble is nearest to the estimate's, in the squared
+    difference of scores that P8's penalty uses.
+    """
+
+    method = "uns"
+    objective = "smoothed MAP under the rankers' own labels, j sorted, less a penalty for disagreement"
+    weight_set = "simplex"
+
+    beta_: float
+    quality_: Quality
+    estimate_: Array
+    """The weights that the quality of the rankers suggests: where co-training starts unless told otherwise."""
+    cotrained_: Array
+    """Where co-training ended, before `trust` held it back."""
+    notes_: tuple[Note, ...]
+
+    def __init__(
+        self,
+        *,
+        labels: Labels = "top",
+        n: int = 10,
+        threshold: float = 0.5,
+        sigma: float = 1.0,
+        trust: float = 0.1,
+        schedule: Schedule = "adaptive",
+        beta: Beta = "auto",
+        starts: Starts = None,
+        tol: float = 1e-4,
+        min_iter: int = 1,
+        max_iter: int = 50,
+        seed: int = 0,
+    ) -> None:
+        self.labels, self.n, self.threshold = labels, n, threshold
+        self.sigma, self.trust, self.schedule, self.beta, self.starts = sigma, trust, schedule, beta, starts
+        self.tol, self.min_iter, self.max_iter, self.seed = tol, min_iter, max_iter, seed
+
+    def fit(self, aligned: Aligned) -> Self:
+        """Estimate, co-train from every start, hold back. Judgments are not looked at."""
+        self._check()
+        lessons = _Lessons(aligned, self)
+        self._remember(aligned)
+        self.beta_, self.quality_, self.notes_ = lessons.beta, lessons.quality, lessons.notes
+        self.estimate_ = lessons.quality.weights()
+        given = self.estimate_ if self.starts is None else self.starts
+        starts = starting_points(len(aligned.rankers), seed=self.seed, given=given)
+        paths = over_items(lambda s: self._cotrain(lessons, s, starts[s]), range(len(starts)))
+        best = min(paths, key=lambda path: lessons.distance(path.best, self.estimate_))
+        self.cotrained_, self.converged_, self.n_iter_ = best.best, best.converged, len(best.steps) - 1
+        self.weights_ = as_distribution(self.estimate_ + self.trust * (self.cotrained_ - self.estimate_))
+        self.objective_ = lessons.objective(self.weights_)
+        self.history_ = [step for path in paths for step in path.steps]
+        self._warn_if_stopped_early()
+        return self
+
+    def _check(self) -> None:
+        check_stopping(self.tol, self.min_iter, self.max_iter)
+        if self.schedule not in get_args(Schedule):
+            raise InputError(f"schedule={self.schedule!r}: expected one of {', '.join(get_args(Schedule))}.")
+        if not 0.0 <= self.trust <= 1.0:
+            raise InputError(f"trust={self.trust!r}: expected a share from 0 (the estimate) to 1 (co-training).")
+        if not 0.0 <= self.sigma < np.inf:
+            raise InputError(f"sigma={self.sigma!r}: expected a finite number, 0 or greater.")
+
+    def _cotrain(self, lessons: "_Lessons", number: int, start: Array) -> "_Path":
+        """Let the rankers teach in turn until a round changes the objective by less than tol."""
+        path = _Path(number, start, lessons)
+        weights, t, squares = start, 1, 0.0
+        while len(path.steps) <= self.max_iter and not path.converged:
+            for teacher in lessons.teachers:
+                t += 1
+                slope = lessons.slope(teacher, weights)
+                squares += float(slope @ slope)
+                stride = 1.0 / t if self.schedule == "paper" else _STRIDE / np.sqrt(max(squares, 1e-300))
+                weights = lessons.step(teacher, weights, stride * slope)
+            path.add(weights, lessons)
+            path.converged = abs(path.change) < self.tol and len(path.steps) > self.min_iter
+        return path
+
+
+class _Lessons:
+    """The rankers as teachers: the problem that each one's labels pose to the others."""
+
+    def __init__(self, aligned: Aligned, fuser: CotrainFuser) -> None:
+        marks = fake_labels(aligned, labels=fuser.labels, n=fuser.n, threshold=fuser.threshold)
+        problem = Problem.unlabelled(aligned, beta=fuser.beta)
+        self.beta, self.quality = problem.beta, estimate_quality(aligned, marks)
+        self.notes: tuple[Note, ...] = ()
+        self.sigma = fuser.sigma
+        self.moments: Moments = score_moments(aligned.starts, aligned.scores, aligned.query_weights)
+        self.problems: dict[int, Problem] = {}
+        for k, ranker in enumerate(aligned.rankers):
+            labelled = problem.with_labels(np.ascontiguousarray(marks[:, k]))
+            taught = np.flatnonzero(labelled.tiles.n_relevant > 0)
+            if len(taught):
+                self.problems[k] = labelled.select(taught)
+            else:
+                self._note("no-labels", f"{ranker} puts no document above another and teaches nothing.")
+        n = len(aligned.rankers)
+        self.students = ~np.eye(n, dtype=np.bool_) if n > 2 else np.ones((n, n), np.bool_)
+        if n == 2:
+            text = (
+                "two rankers: both stay in the model while either gives the labels, since one left has no choice."
+            )
+            self._note("two-rankers", text)
+        self.teachers = tuple(self.problems)
+
+    def _note(self, code: str, text: str) -> None:
+        self.notes += (Note(code, 1, text),)
+
+    def _model(self, teacher: int, weights: Array) -> Array:
+        """Return the weights of the model that the teacher's labels test: the others', scaled to sum 1."""
+        students = self.students[teacher]
+        alone = not (weights[students] > 0.0).any()  # the teacher has all the weight: its students start level
+        return as_distribution(np.where(students, 1.0 if alone else weights, 0.0))
+
+    def slope(self, teacher: int, weights: Array) -> Array:
+        """Return the gradient of P8 in the others' shares, within their sum; 0 for the teacher."""
+        students = self.students[teacher]
+        _, gradient = self.problems[teacher].gradient(self._model(teacher, weights))
+        penalty = agreement_penalty(self.moments, weights, self.sigma)
+        slope = gradient + weights[students].sum() * penalty.gradient
+        return np.where(students, slope - slope[students].mean(), 0.0)
+
+    def step(self, teacher: int, weights: Array, move: Array) -> Array:
+        """Return the weights after the others have moved their shares; their sum stays as it was."""
+        students = self.students[teacher]
+        total = float(weights[students].sum())
+        if not total > 0.0:
+            return weights
+        moved = weights.copy()
+        moved[students] = total * project_to_simplex(weights[students] / total + move[students])
+        return moved
+
+    def objective(self, weights: Array) -> float:
+        """Return P8: the mean over the teachers of the smoothed MAP, less the penalty."""
+        reached = [self.problems[k].value(self._model(k, weights)) for k in self.teachers]
+        return _mean(reached) + agreement_penalty(self.moments, weights, self.sigma).value
+
+    def exact(self, weights: Array) -> float:
+        """Return the mean over the teachers of the exact MAP under their labels."""
+        return _mean([self.problems[k].exact(self._model(k, weights)) for k in self.teachers])
+
+    def distance(self, one: Array, other: Array) -> float:
+        """Return the mean squared difference of two ensembles' scores."""
+        return float((one - other) @ self.moments.matrix @ (one - other))
+
+
+class _Path:
+    """One start's way: the best weights so far and the learning curve."""
+
+    def __init__(self, number: int, start: Array, lessons: _Lessons) -> None:
+        self.number, self.steps, self.converged, self.change = number, list[Step](), False, np.inf
+        self.best, self.reached = start, -np.inf
+        self.add(start, lessons)
+
+    def add(self, weights: Array, lessons: _Lessons) -> None:
+        """Note where a round led."""
+        value = lessons.objective(weights)
+        if self.steps:
+            self.change = value - self.steps[-1].objective
+        self.steps.append(Step(self.number, len(self.steps), value, lessons.exact(weights)))
+        if value > self.reached:
+            self.best, self.reached = weights, value
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values) if values else 0.0

@@ -1,0 +1,192 @@
+"""UnsEnM: no judgment is read, rankers teach each other as said, and noise among them is found out."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from problems import made_up
+
+from genm import fit
+from genm._math.agreement import agreement_penalty, score_moments
+from genm.align import UNJUDGED, Aligned
+from genm.errors import InputError
+from genm.learn import CotrainFuser
+from genm.learn.problem import Problem
+from genm.learn.quality import fake_labels
+
+
+class Untouchable:
+    """Stands in for judgments: whoever looks at it fails."""
+
+    def __getattribute__(self, name: str) -> Any:
+        raise AssertionError(f"judgments were read: {name}")
+
+    def __ge__(self, other: object) -> Any:
+        raise AssertionError("judgments were compared")
+
+    def __array__(self, *_: object, **__: object) -> Any:
+        raise AssertionError("judgments were turned into an array")
+
+    def __len__(self) -> int:
+        raise AssertionError("judgments were counted")
+
+
+def learned(aligned: Aligned, **options: Any) -> tuple[list[float], list[float], float]:
+    fuser = CotrainFuser(**options).fit(aligned)
+    return fuser.weights_.tolist(), [step.objective for step in fuser.history_], fuser.objective_
+
+
+def test_judgments_are_never_read() -> None:
+    """The same to the last bit with true judgments, without any, with garbage, and with ones nobody may touch."""
+    aligned = made_up(0)
+    rng = np.random.default_rng(0)
+    garbage = replace(
+        aligned,
+        relevance=rng.integers(-5, 5, len(aligned.doc)).astype(np.int32),
+        unretrieved_starts=np.arange(len(aligned.queries) + 1) * 3,
+        unretrieved=np.ones(3 * len(aligned.queries), np.int32),
+    )
+    nothing = replace(aligned, labelled=False, relevance=np.full(len(aligned.doc), UNJUDGED))
+    locked: Any = Untouchable()
+    untouchable = replace(aligned, relevance=locked, unretrieved_starts=locked, unretrieved=locked, labelled=locked)
+    truth = learned(aligned)
+    for other in (made_up(0, labelled=False), garbage, nothing, untouchable):
+        assert learned(other) == truth
+
+
+def test_fit_by_name_needs_no_judgments() -> None:
+    assert fit(made_up(0, labelled=False), method="uns").weights_.tolist() == learned(made_up(0))[0]
+
+
+def test_a_ranker_of_noise_is_found_out() -> None:
+    """Two that see relevance and one that does not: the weights leave it out as far as judgments would show."""
+    aligned = made_up(1, quality=(1.2, 1.2, 0.0), n_queries=25, n_docs=200)
+    fuser = CotrainFuser().fit(aligned)
+    assert fuser.weights_[2] < 0.05
+    problem = Problem(aligned, beta=1.0)
+    assert problem.exact(fuser.weights_) > problem.exact(np.full(3, 1 / 3)) + 0.05
+
+
+def test_the_objective_is_p8_of_the_left_out_ensembles() -> None:
+    aligned, sigma = made_up(2), 3.0
+    fuser = CotrainFuser(sigma=sigma, beta=30.0).fit(aligned)
+    marks, w = fake_labels(aligned, n=10), fuser.weights_
+    reached = []
+    for k in range(3):
+        others = np.where(np.arange(3) == k, 0.0, w)
+        problem = Problem(aligned, beta=30.0).with_labels(marks[:, k].copy())
+        reached.append(problem.value(others / others.sum()))
+    penalty = agreement_penalty(score_moments(aligned.starts, aligned.scores), w, sigma).value
+    assert fuser.objective_ == pytest.approx(np.mean(reached) + penalty, abs=1e-12)
+
+
+def test_one_round_by_hand() -> None:
+    """Algorithm 4, departure 9: each in turn gives the labels and keeps its weight, the others their sum."""
+    aligned, w = made_up(3), np.array([0.5, 0.3, 0.2])
+    marks, beta = fake_labels(aligned, n=10), 30.0
+    for k in range(3):
+        others = np.arange(3) != k
+        total = w[others].sum()
+        model = np.where(others, w / total, 0.0)
+        slope = Problem(aligned, beta=beta).with_labels(marks[:, k].copy()).gradient(model)[1][others]
+        share = w[others] / total + (slope - slope.mean()) / (k + 2)
+        assert (share > 0).all()  # no projection needed, so the step can be followed by hand
+        w[others] = total * share
+    fuser = CotrainFuser(
+        sigma=0.0, trust=1.0, schedule="paper", beta=beta, starts=[[0.5, 0.3, 0.2]], max_iter=1, tol=1.0
+    ).fit(aligned)
+    best = np.array([0.5, 0.3, 0.2]) if fuser.history_[0].objective > fuser.history_[1].objective else w
+    np.testing.assert_allclose(fuser.weights_, best, atol=1e-12)
+
+
+def test_co_training_climbs_its_objective() -> None:
+    for seed in range(5):
+        steps = CotrainFuser(sigma=0.0, starts=[[0.1, 0.1, 0.8]]).fit(made_up(seed)).history_
+        assert max(step.objective for step in steps) > steps[0].objective + 0.01
+        assert all(0.0 <= step.exact <= 1.0 for step in steps)
+
+
+def test_trust_goes_from_the_estimate_to_the_co_trained_weights() -> None:
+    none, half, full = (CotrainFuser(trust=t).fit(made_up(4)) for t in (0.0, 0.5, 1.0))
+    assert none.weights_.tolist() == none.estimate_.tolist()
+    np.testing.assert_allclose(full.weights_, full.cotrained_, atol=1e-12)
+    np.testing.assert_allclose(half.weights_, (none.weights_ + full.weights_) / 2, atol=1e-12)
+
+
+def test_a_great_sigma_pulls_towards_agreement() -> None:
+    """The penalty alone is best at uniform weights; labels alone prefer the better rankers."""
+    free, held = (CotrainFuser(sigma=s, trust=1.0, max_iter=300).fit(made_up(5)) for s in (0.0, 1e4))
+    apart = [np.abs(fuser.weights_ - 1 / 3).max() for fuser in (free, held)]
+    assert apart[1] < apart[0]
+    assert apart[1] < 0.05
+
+
+def test_two_rankers_both_stay_and_it_is_said() -> None:
+    fuser = CotrainFuser().fit(made_up(6, quality=(1.0, 0.8)))
+    assert [note.code for note in fuser.notes_] == ["two-rankers"]
+    assert (fuser.weights_ > 0.2).all()
+    assert CotrainFuser().fit(made_up(6)).notes_ == ()
+
+
+def test_a_ranker_that_cannot_tell_documents_apart_teaches_nothing_and_gets_nothing() -> None:
+    aligned = made_up(7)
+    aligned.raw[:, 1] = 0.5
+    aligned.scores[:, 1] = 1.0
+    fuser = CotrainFuser().fit(aligned)
+    assert [note.code for note in fuser.notes_] == ["no-labels"]
+    assert "r1" in fuser.notes_[0].text
+    assert fuser.weights_[1] < 0.05
+
+
+def test_when_no_ranker_can_tell_documents_apart_all_weigh_the_same() -> None:
+    aligned = made_up(8)
+    aligned.raw[:], aligned.scores[:] = 0.5, 1.0
+    assert CotrainFuser().fit(aligned).weights_.tolist() == [1 / 3] * 3
+
+
+def test_the_end_nearest_to_the_estimate_is_kept() -> None:
+    fuser = CotrainFuser(starts=[[1, 0, 0], [0, 0, 1], [1, 1, 1]], max_iter=1, tol=1.0, trust=1.0)
+    aligned = made_up(9)
+    fuser.fit(aligned)
+    assert {step.start for step in fuser.history_} == {0, 1, 2}
+    matrix = score_moments(aligned.starts, aligned.scores).matrix
+    ends = [
+        CotrainFuser(starts=[start], max_iter=1, tol=1.0, trust=1.0).fit(aligned).weights_
+        for start in ([1, 0, 0], [0, 0, 1], [1, 1, 1])
+    ]
+    far = [(end - fuser.estimate_) @ matrix @ (end - fuser.estimate_) for end in ends]
+    np.testing.assert_allclose(fuser.weights_, ends[int(np.argmin(far))], atol=1e-12)
+
+
+def test_labels_by_threshold_are_used() -> None:
+    aligned = made_up(10)
+    assert learned(aligned, labels="threshold", threshold=0.7) != learned(aligned)
+    assert learned(aligned, labels="threshold", threshold=0.7) != learned(
+        aligned, labels="threshold", threshold=0.8
+    )
+    assert learned(aligned, n=3) != learned(aligned)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"labels": "votes"}, "top, threshold"),
+        ({"n": 0}, "whole number from 1"),
+        ({"labels": "threshold", "threshold": np.nan}, "finite number"),
+        ({"sigma": -1.0}, "0 or greater"),
+        ({"trust": 1.5}, "from 0 .* to 1"),
+        ({"schedule": "wild"}, "paper, adaptive"),
+    ],
+)
+def test_senseless_options_are_refused(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        CotrainFuser(**options).fit(made_up(0))
+
+
+def test_queries_without_documents_or_weight_change_nothing() -> None:
+    aligned = made_up(11)
+    assert CotrainFuser().fit(aligned.select(np.arange(11))).weights_.sum() == pytest.approx(1.0)
+    none = aligned.select(np.zeros(0, np.int64))
+    with pytest.raises(InputError, match="no query has a document"):
+        CotrainFuser().fit(none)
