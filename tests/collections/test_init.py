@@ -25,7 +25,7 @@ def test_names_reach_their_reader(smart_data, name, docs):
 def test_the_others_reach_theirs(tmp_path, monkeypatch):
     monkeypatch.setattr(rooms, "load_pydocs", lambda: "pydocs")
     monkeypatch.setattr(rooms, "load_irds", lambda name: name)
-    monkeypatch.setattr(rooms, "load_beir", lambda name, *, split: (name, split))
+    monkeypatch.setattr(rooms, "read_beir", lambda name, *, split: (str(name), split))
     (tmp_path / "corpus.jsonl").touch()
     assert rooms.load_collection("pydocs") == "pydocs"
     assert rooms.load_collection("irds:beir/SciFact") == "beir/SciFact"

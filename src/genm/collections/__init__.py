@@ -9,20 +9,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from genm.collections.beir import is_beir_folder, load_beir
 from genm.collections.fetch import get_collection
 from genm.collections.irds import load_irds
 from genm.collections.merged import load_merged, merge_collections
 from genm.collections.pydocs import load_pydocs
 from genm.collections.smart import SMART, load_smart, smart_stopwords
 from genm.errors import InputError
+from genm.read import read_beir
 from genm.records import Collection
 
 __all__ = [
     "DESCRIPTIONS",
     "collection_names",
     "get_collection",
-    "load_beir",
     "load_collection",
     "load_irds",
     "load_merged",
@@ -61,8 +60,9 @@ def load_collection(name: str, *, data: str | os.PathLike[str] | None = None, sp
         return load_pydocs()
     if known.startswith("irds:"):
         return load_irds(name[len("irds:") :])
-    if is_beir_folder(Path(name)):
-        return load_beir(name, split=split)
+    folder = Path(name).expanduser()
+    if any(folder.glob("corpus.jsonl*")):
+        return read_beir(folder, split=split)
     raise InputError(
         f"{name!r}: expected one of {', '.join(DESCRIPTIONS)}, a folder with corpus.jsonl, or irds:ID; "
         "found none of these"
