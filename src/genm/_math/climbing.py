@@ -4,7 +4,7 @@ from itertools import combinations
 
 import numpy as np
 
-from genm._math.crossings import TOLERANCE, line_profile, value_at
+from genm._math.crossings import TOLERANCE, Room, line_profile, value_at
 from genm._math.gains import Floats, Problem
 
 
@@ -16,13 +16,14 @@ def climb(problem: Problem, start: Floats, *, n_random: int = 0, seed: int = 0) 
     """
     weights = start / start.sum()
     value, generator = value_at(problem, weights), np.random.default_rng(seed)
+    room: Room = []
     while True:
         before = value
         for direction in _directions(weights, n_random, generator):
             low, high = _span(weights, direction)
             if high - low < 1e-9:
                 continue
-            found = line_profile(problem, weights, direction, low, high)
+            found = line_profile(problem, weights, direction, low, high, room=room)
             if found.value > value + TOLERANCE:
                 moved = np.maximum(weights + found.middle * direction, 0.0)
                 moved /= moved.sum()

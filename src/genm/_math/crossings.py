@@ -13,11 +13,10 @@ values at generic weights.
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from genm._math.compiled import kernel, over_ranges
 from genm._math.gains import Floats, Ints, Problem
-from genm._math.sweeping import BIN_BITS, KEY_BITS, project, sweep
+from genm._math.sweeping import BIN_BITS, KEY_BITS, fuse, sweep
 from genm.errors import InputError
 
 N_CHUNKS = 16
@@ -57,11 +56,17 @@ class LineProfile(NamedTuple):
         return self.high - self.low
 
 
+Room = list[tuple[Ints, Floats]]
+"""Memory for swaps that several lines use one after the other; begin with an empty list."""
+
+
 class _Swaps(NamedTuple):
     """What the sweep found, one entry per chunk of tasks."""
 
     keys: list[Ints]
     steps: list[Floats]
+    ends: list[Ints]
+    """Where each task's swaps end; those of a task are in order."""
     start: float
     bins: Floats
 
@@ -75,16 +80,23 @@ class _Steps(NamedTuple):
 
 
 def line_profile(
-    problem: Problem, origin: Floats, direction: Floats, low: float, high: float, *, whole: bool = False
+    problem: Problem,
+    origin: Floats,
+    direction: Floats,
+    low: float,
+    high: float,
+    *,
+    whole: bool = False,
+    room: Room | None = None,
 ) -> LineProfile:
     """Return where on origin + t * direction, low <= t <= high, the measure is best, and how good it is.
 
     Among intervals of equal value the widest wins, then the leftmost. With `whole` the complete step function
-    comes too.
+    comes too. Who follows many lines passes the same `room` to all of them and saves asking for memory anew.
     """
     if not low < high:
         raise InputError(f"line: expected low < high; found low {low} and high {high}. Swap the two ends.")
-    swaps = _sweep_all(problem, origin + low * direction, origin + high * direction)
+    swaps = _sweep_all(problem, origin + low * direction, origin + high * direction, [] if room is None else room)
     steps = None if whole else _likely_steps(swaps)
     if steps is None:
         steps = _all_steps(swaps)
@@ -112,20 +124,25 @@ def _costs(problem: Problem) -> Ints:
     return rows * (relevant + 8)
 
 
-def _sweep_all(problem: Problem, w_low: Floats, w_high: Floats) -> _Swaps:
+def _sweep_all(problem: Problem, w_low: Floats, w_high: Floats, room: Room) -> _Swaps:
     """Sweep all tasks, chunk by chunk."""
     n_tasks, costs = len(problem.query), _costs(problem)
     shares = np.linspace(0, costs.sum(), N_CHUNKS + 1)[1:-1]
     cuts = np.concatenate(([0], np.searchsorted(np.cumsum(costs), shares), [n_tasks])).astype(np.int64)
-    values, bins = np.zeros(n_tasks), np.zeros((N_CHUNKS, 1 << BIN_BITS, 2))
+    values, bins, ends = np.zeros(n_tasks), np.zeros((N_CHUNKS, 1 << BIN_BITS, 2)), np.zeros(n_tasks, np.int64)
     keys, steps = [np.zeros(0, np.int64)] * N_CHUNKS, [np.zeros(0)] * N_CHUNKS
+    room.extend((np.empty(1024, np.int64), np.empty(1024)) for _ in range(N_CHUNKS - len(room)))
 
     def work(first: int, last: int) -> None:
         for chunk in range(first, last):
-            keys[chunk], steps[chunk] = sweep(cuts[chunk : chunk + 2], *problem, w_low, w_high, values, bins[chunk])
+            kept, moves, n = sweep(
+                cuts[chunk : chunk + 2], *problem, w_low, w_high, values, bins[chunk], ends, *room[chunk]
+            )
+            room[chunk] = kept, moves
+            keys[chunk], steps[chunk] = kept[:n], moves[:n]
 
     over_ranges(work, np.diff(np.concatenate(([0], np.cumsum(costs)))[cuts]))
-    return _Swaps(keys, steps, float(values.sum()), bins.sum(axis=0))
+    return _Swaps(keys, steps, np.split(ends, cuts[1:-1]), float(values.sum()), bins.sum(axis=0))
 
 
 def _all_steps(swaps: _Swaps) -> _Steps:
@@ -148,7 +165,7 @@ def _likely_steps(swaps: _Swaps) -> _Steps | None:
         return None
     shift = KEY_BITS - BIN_BITS
     bins = np.flatnonzero(chosen)
-    found = [_pick(k, s, chosen, shift) for k, s in zip(swaps.keys, swaps.steps, strict=True)]
+    found = [_pick(*part, bins << shift, (bins + 1) << shift) for part in zip(*swaps[:3], strict=True)]
     keys = np.concatenate([f[0] for f in found])
     steps = np.concatenate([f[1] for f in found])
     order = np.argsort(keys, kind="stable")
@@ -176,37 +193,57 @@ def _best(steps: _Steps) -> int:
 def _ends(swaps: _Swaps, left: int, right: int) -> tuple[int, int]:
     """Widen an interval that may begin or end at a bin's edge to the swaps next to it."""
     low, high = 0, 1 << KEY_BITS
-    for keys in swaps.keys:
-        outer = _neighbours(keys, left, right)
+    for keys, ends in zip(swaps.keys, swaps.ends, strict=True):
+        outer = _neighbours(keys, ends, left, right)
         low, high = max(low, int(outer[0])), min(high, int(outer[1]))
     return low, high
 
 
 @kernel
-def _neighbours(keys: Ints, left: int, right: int) -> tuple[np.int64, np.int64]:
+def _first_from(keys: Ints, begin: int, end: int, wanted: int) -> int:
+    """Return the first place in keys[begin:end], which are in order, with a key of at least `wanted`."""
+    while begin < end:
+        middle = (begin + end) // 2
+        if keys[middle] < wanted:
+            begin = middle + 1
+        else:
+            end = middle
+    return begin
+
+
+@kernel
+def _neighbours(keys: Ints, ends: Ints, left: int, right: int) -> tuple[np.int64, np.int64]:
     """Return the last key up to `left` and the first one from `right` on."""
-    low, high = np.int64(0), np.int64(1) << KEY_BITS
-    for e in range(len(keys)):
-        if keys[e] <= left:
-            low = max(low, keys[e])
-        elif keys[e] >= right:
-            high = min(high, keys[e])
+    low, high, begin = np.int64(0), np.int64(1) << KEY_BITS, 0
+    for end in ends:
+        at = _first_from(keys, begin, end, left + 1)
+        if at > begin:
+            low = max(low, keys[at - 1])
+        at = _first_from(keys, at, end, right)
+        if at < end:
+            high = min(high, keys[at])
+        begin = end
     return low, high
 
 
 @kernel
-def _pick(keys: Ints, steps: Floats, chosen: NDArray[np.bool_], shift: int) -> tuple[Ints, Floats]:
-    """Return the swaps in the chosen bins."""
-    n = 0
-    for e in range(len(keys)):
-        n += chosen[keys[e] >> shift]
-    out_keys, out_steps, n = np.empty(n + 1, np.int64), np.empty(n + 1), 0
-    for e in range(len(keys)):
-        out_keys[n], out_steps[n] = keys[e], steps[e]
-        n += chosen[keys[e] >> shift]
-        if n == len(out_keys) - 1:
-            break
-    return out_keys[:n], out_steps[:n]
+def _pick(keys: Ints, steps: Floats, ends: Ints, lows: Ints, highs: Ints) -> tuple[Ints, Floats]:
+    """Return the swaps with keys in one of the ranges lows[i] <= key < highs[i]."""
+    out_keys, out_steps = np.empty(0, np.int64), np.empty(0)
+    for turn in range(2):  # count, then copy
+        n, begin = 0, 0
+        for end in ends:
+            for i in range(len(lows)):
+                first = _first_from(keys, begin, end, lows[i])
+                last = _first_from(keys, first, end, highs[i])
+                if turn == 1:
+                    out_keys[n : n + last - first] = keys[first:last]
+                    out_steps[n : n + last - first] = steps[first:last]
+                n += last - first
+            begin = end
+        if turn == 0:
+            out_keys, out_steps = np.empty(n, np.int64), np.empty(n)
+    return out_keys, out_steps
 
 
 @kernel
@@ -231,7 +268,7 @@ def _values(
         begin, n = starts[query[task]], starts[query[task] + 1] - starts[query[task]]
         if query[task] != at:
             at, fused = query[task], np.empty(n)
-            project(columns, begin, weights, weights, fused, fused)
+            fuse(columns, begin, weights, fused)
         rows = relevant_rows[relevant_starts[task] : relevant_starts[task + 1]]
         ranks = np.empty(len(rows), np.int64)
         for i in range(len(rows)):

@@ -36,21 +36,19 @@ _lowest_bit: Any = intrinsic(_lowest_bit_code)
 
 
 @kernel
-def project(columns: Floats, first: int, w_low: Floats, w_high: Floats, u: Floats, v: Floats) -> None:
-    """Write the fused scores of rows first, first + 1, ... at both ends of the line into `u` and `v`.
+def fuse(columns: Floats, first: int, weights: Floats, out: Floats) -> None:
+    """Write the fused scores of rows first, first + 1, ... into `out`.
 
     Multiplications and additions happen one ranker after the other, for all rows alike, so that equal rows get
     equal fused scores to the last bit.
     """
-    for low in range(0, len(u), 1024):
-        a, b = u[low : low + 1024], v[low : low + 1024]
-        a[:] = 0.0
-        b[:] = 0.0
+    for low in range(0, len(out), 1024):
+        own = out[low : low + 1024]
+        own[:] = 0.0
         for k in range(columns.shape[0]):
-            own, w, x = columns[k, first + low : first + low + len(a)], w_low[k], w_high[k]
-            for d in range(len(a)):
-                a[d] += own[d] * w
-                b[d] += own[d] * x
+            theirs, w = columns[k, first + low : first + low + len(own)], weights[k]
+            for d in range(len(own)):
+                own[d] += theirs[d] * w
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"nnan", "nsz", "reassoc"})
@@ -162,13 +160,19 @@ def sweep(
     w_high: Floats,
     start_value: Floats,
     bins: Floats,
-) -> tuple[Ints, Floats]:
-    """Walk over the swaps of tasks[0]:tasks[1]; return their keys and steps, task after task, each in order.
+    ends: Ints,
+    kept: Ints,
+    steps: Floats,
+) -> tuple[Ints, Floats, int]:
+    """Walk over the swaps of tasks[0]:tasks[1] and keep their keys and steps, task after task, each in order.
+
+    Returns `kept`, `steps` (longer ones if those given were too short) and how many swaps are in them; `ends`
+    says where each task's swaps end.
 
     Per bin of t, bins[:, 0] is the change of the value and bins[:, 1] at most how far it goes above its start.
     `start_value` holds each task's value at the left end.
     """
-    kept, steps, n_kept = np.empty(1024, np.int64), np.empty(1024), 0
+    n_kept = 0
     events, spare, pairs = np.empty(1024, np.int64), np.empty(1024, np.int64), np.empty(1024, np.int64)
     table = np.zeros(len(discount) + 1)
     hit = np.empty(BLOCK, np.int64)
@@ -182,7 +186,8 @@ def sweep(
             if len(u) < n:
                 u, v = np.empty(n), np.empty(n)
                 u_range, v_range = np.empty((2, -(-n // BLOCK))), np.empty((2, -(-n // BLOCK)))
-            project(columns, begin, w_low, w_high, u[:n], v[:n])
+            fuse(columns, begin, w_low, u[:n])
+            fuse(columns, begin, w_high, v[:n])
             _extremes(u[:n], u_range[0, : -(-n // BLOCK)], u_range[1])
             _extremes(v[:n], v_range[0, : -(-n // BLOCK)], v_range[1])
         rows = relevant_rows[relevant_starts[task] : relevant_starts[task + 1]] - begin
@@ -296,4 +301,5 @@ def sweep(
             peak = max(peak, inside)
         bins[current, 0] += inside
         bins[current, 1] += peak
-    return kept[:n_kept], steps[:n_kept]
+        ends[task] = n_kept
+    return kept, steps, n_kept
