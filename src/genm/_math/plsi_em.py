@@ -82,7 +82,7 @@ def step(
         new_d[:, ~alive], new_w[:, ~alive] = pd[:, ~alive], pw[:, ~alive]
     new_d /= np.where(alive, mass, 1.0)
     new_w /= np.where(alive, new_w.sum(axis=0), 1.0)
-    return value, mass / mass.sum(), new_d, new_w
+    return value, mass / (mass.sum() or 1.0), new_d, new_w
 
 
 @fast_kernel

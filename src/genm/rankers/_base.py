@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
+from importlib import import_module
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
@@ -92,10 +93,10 @@ def one_blas_thread() -> AbstractContextManager[object]:
     would depend on their number.
     """
     try:
-        from threadpoolctl import threadpool_limits
+        threadpoolctl = import_module("threadpoolctl")
     except ImportError:  # it comes with scikit-learn; without it the results are as good, only slower
         return nullcontext()
-    limits: AbstractContextManager[object] = threadpool_limits(1, user_api="blas")
+    limits: AbstractContextManager[object] = threadpoolctl.threadpool_limits(1, user_api="blas")
     return limits
 
 

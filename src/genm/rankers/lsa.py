@@ -18,7 +18,7 @@ _WEIGHTINGS = ("log-entropy", "log-idf", "tf-idf")
 
 
 class LsaRanker(Ranker):
-    """Cosine of documents U S with queries q V, averaged over several numbers of factors (the paper's LSA).
+    """Cosine of documents (U S = A V) with queries (q V), averaged over several numbers of factors (the paper's LSA).
 
     One decomposition with the largest number serves all: the first k columns are the one with k factors. A
     number above the rank of the collection is cut to it.
@@ -38,18 +38,18 @@ class LsaRanker(Ranker):
     def _learn(self, documents: Texts, progress: Progress) -> Arrays:
         progress(self.name, 0, 1)
         weights = self._global_weights(documents.counts)
-        left, values, right = truncated_svd(
-            self._weighted(documents.counts, weights), max(self.n_factors), self.seed
-        )
+        weighted = self._weighted(documents.counts, weights)
+        _, _, right = truncated_svd(weighted, max(self.n_factors), self.seed)
         progress(self.name, 1, 1)
-        return {"weights": weights, "documents": left * values, "terms": right.T}
+        return {"weights": weights, "terms": np.ascontiguousarray(right.T)}
 
     def _score(self, queries: Texts) -> Array:
-        documents, terms = self.learned_["documents"], self.learned_["terms"]
-        projected = self._weighted(queries.counts, self.learned_["weights"]) @ terms
+        asked, held = (self._weighted(t.counts, self.learned_["weights"]) for t in (queries, self.documents_))
+        # A V = U S: documents scaled by the singular values; an empty text comes out as exact zeros
+        projected, documents = asked @ self.learned_["terms"], held @ self.learned_["terms"]
         total = np.zeros((len(queries.raw), len(documents)))
         for k in self.n_factors:
-            total += cosines(projected[:, :k], documents[:, :k])
+            total += cosines(_without_noise(projected[:, :k], asked), _without_noise(documents[:, :k], held))
         return total / len(self.n_factors)
 
     def _global_weights(self, counts: csr_array) -> Array:
@@ -59,6 +59,13 @@ class LsaRanker(Ranker):
 
     def _weighted(self, counts: csr_array, weights: Array) -> csr_array:
         return scale_columns(local_weights(counts, "raw" if self.weighting == "tf-idf" else "log"), weights)
+
+
+def _without_noise(projected: Array, rows: csr_array) -> Array:
+    """Return the projections, zero where only rounding is left of a text that the factors do not reach."""
+    reached = np.einsum("ij,ij->i", projected, projected)
+    whole = np.asarray((rows * rows).sum(axis=1)).ravel()
+    return np.where((reached > 1e-20 * whole)[:, None], projected, 0.0)
 
 
 def truncated_svd(

@@ -1,0 +1,35 @@
+import pytest
+
+from genm.errors import InputError
+from genm.rankers.bm25 import Bm25Ranker
+
+
+def test_scores_by_hand(three, ask):
+    # lengths 3, 2, 3, mean 8/3; k1 = 1.2, b = 0.75: k1 (1 - b + b length / mean) is 1.3125 for 3 and 0.975 for 2.
+    # idf cat ln(1 + 2.5/1.5) = 0.980829, dog ln(1 + 1.5/2.5) = 0.470004
+    # D1: 0.980829 * 2/3.3125 + 0.470004 / 2.3125 = 0.592199 + 0.203245 = 0.795444; D2: 0.470004 / 1.975 = 0.237977
+    scores = Bm25Ranker().fit(three).score(ask("cat dog"))
+    assert scores[0] == pytest.approx([0.795444, 0.237977, 0], abs=1e-6)
+
+
+def test_a_query_word_said_twice_counts_twice(three, ask):
+    scores = Bm25Ranker().fit(three).score(ask("dog", "dog dog"))
+    assert scores[1] == pytest.approx(2 * scores[0])
+
+
+def test_the_options_reach_the_formula(three, ask):
+    # k1 = 0: an occurrence is worth its idf; D1 0.980829 + 0.470004
+    assert Bm25Ranker(k1=0.0).fit(three).score(ask("cat dog"))[0] == pytest.approx(
+        [1.450833, 0.470004, 0], abs=1e-6
+    )
+    # b = 0: lengths do not matter; dog once in D1 and D2: 0.470004 / 2.2
+    assert Bm25Ranker(b=0.0).fit(three).score(ask("dog"))[0] == pytest.approx([0.213638, 0.213638, 0], abs=1e-6)
+    # atire: idf ln(3/2) and the factor k1 + 1: 0.405465 * 2.2 / 2.3125
+    assert Bm25Ranker(method="atire").fit(three).score(ask("dog"))[0, 0] == pytest.approx(0.385740, abs=1e-6)
+
+
+def test_options_that_cannot_be_used(three):
+    with pytest.raises(InputError, match=r"b from 0 to 1; found k1=1\.2, b=2"):
+        Bm25Ranker(b=2.0).fit(three)
+    with pytest.raises(InputError, match=r"bm25l"):
+        Bm25Ranker(method="bm25l").fit(three)
