@@ -2,6 +2,8 @@ import json
 
 import pytest
 
+from genm.cli.fit import METHODS
+
 RANKERS = ("bm25.trec", "dense.trec")
 
 
@@ -37,26 +39,6 @@ def test_the_model_fuses_to_what_training_measured(genm, sample, fitted):
     assert json.loads(measured.out)["fused"]["mean"]["AP"] == pytest.approx(shown["train"]["AP"])
     renamed = genm("fuse", "--model", model, "bm25.trec", "sparse=dense.trec").fault
     assert "expected runs named bm25, dense; missing dense and unknown sparse" in renamed
-
-
-def test_table_fits_80_columns_and_says_what_it_means(genm, sample):
-    found = genm("fit", "--qrels", "qrels.txt", *RANKERS, "--method", "bat", "--folds", "3")
-    assert found.code == 0
-    assert "30 queries, 3-fold cross-validation\n" in found.out
-    table = [line for line in found.out.splitlines() if line and "ranker (" not in line]
-    assert max(map(len, table)) <= 80
-    assert "ranker" in found.out.splitlines()[-2]
-
-
-def test_tsv(genm, sample):
-    found = genm("fit", "--qrels", "qrels.txt", *RANKERS, "--method", "bat", "--folds", "2", "--format", "tsv")
-    cells = {tuple(line.split("\t")[:2]): float(line.split("\t")[2]) for line in found.out.splitlines()}
-    assert cells["weight", "bm25"] + cells["weight", "dense"] == pytest.approx(1.0)
-    assert ("train.AP", "learned weights") in cells
-    assert cells["gain", "uniform weights"] == pytest.approx(
-        cells["cv.AP", "learned weights"] - cells["cv.AP", "uniform weights"], abs=2e-6
-    )
-    assert 0 <= cells["gain.p", "best single ranker"] <= 1
 
 
 def test_judgments_held_back_for_testing(genm, sample):
@@ -102,3 +84,17 @@ def test_refusals(genm, sample, words, message):
 def test_methods_that_need_judgments_say_so(genm, sample):
     found = genm("fit", *RANKERS, "--method", "bat")
     assert "--method bat learns from judgments" in found.fault
+
+
+def test_without_judgments_it_learns_without_labels_and_says_so(genm, sample):
+    found = genm("fit", *RANKERS, "--format", "json", "-o", "model.json")
+    assert found.code == 0
+    assert "no judgments: learning without labels (UnsEnM)" in found.err
+    assert list(json.loads(found.out)) == ["weights"]
+    assert json.loads((sample / "model.json").read_text())["method"] == "uns"
+
+
+def test_the_methods_are_those_of_the_library():
+    from genm.auto import _METHODS
+
+    assert set(METHODS) == set(_METHODS)

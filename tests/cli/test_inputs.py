@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 
 from genm.cli.inputs import (
     DuplicateRule,
+    check_output,
     depths,
     named_paths,
     normalizers,
@@ -68,6 +69,18 @@ class TestNames:
             named_paths(["a=-"], *others)
         with pytest.raises(InputError, match="can be read only once"):
             named_paths(["a=-", "b=-"])
+
+
+class TestOutput:
+    def test_what_can_be_written(self, tmp_path):
+        for path in (None, "-", str(tmp_path / "new.json")):
+            check_output(path)
+
+    def test_what_cannot(self, tmp_path):
+        with pytest.raises(InputError, match="expected a file to write; found a folder"):
+            check_output(str(tmp_path))
+        with pytest.raises(InputError, match=r"expected a folder to write into; found no .*no\. Make it first"):
+            check_output(str(tmp_path / "no" / "new.json"))
 
 
 class TestPerRanker:

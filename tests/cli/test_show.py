@@ -87,6 +87,16 @@ class TestTable:
         assert raw.getvalue() == b"run  AP\n---  --\nx     1\n\n"
 
 
+def test_sentences_are_folded_on_a_terminal_only(terminal):
+    show.print_text("one two three four five six seven eight nine ten")
+    assert terminal.getvalue() == "one two three four five six seven eight\nnine ten\n\n"
+
+
+def test_sentences_stay_whole_in_a_pipe(capsys):
+    show.print_text("word " * 30 + "end")
+    assert capsys.readouterr().out == "word " * 30 + "end\n\n"
+
+
 def test_notes_go_to_standard_error(capsys):
     say_notes([Note("code", 2, "two things\nhappened.")])
     assert capsys.readouterr() == ("", "note: two things\\nhappened.\n")

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from genm.cli.compare import p_text
-from genm.cli.show import print_lines, print_table
+from genm.cli.show import print_table, print_text
 
 if TYPE_CHECKING:
     from genm.evidence import Evidence
@@ -74,7 +74,7 @@ def evidence_table(evidence: "Evidence") -> None:
     header = [str(evidence.measure), "training", "held out", f"learned - this [{evidence.confidence:.0%}] p"]
     folds = len(evidence.held_out.weights)
     print_table(f"{len(evidence.query_ids):,} queries, {folds}-fold cross-validation", header, rows, best=best)
-    print_lines([evidence.verdict(), ""])
+    print_text(evidence.verdict())
 
 
 def _lines(evidence: "Evidence") -> list[Line]:

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import sys
+import textwrap
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -62,6 +63,12 @@ def print_tsv(rows: Iterable[Sequence[str]]) -> None:
 def print_lines(lines: Iterable[str]) -> None:
     """Print lines as they are: no markup, no wrapping."""
     sys.stdout.writelines(line + "\n" for line in lines)
+
+
+def print_text(text: str) -> None:
+    """Print a sentence and an empty line; on a terminal it is folded between words."""
+    width = shutil.get_terminal_size().columns
+    print_lines([textwrap.fill(plain(text), width) if sys.stdout.isatty() else plain(text), ""])
 
 
 def print_table(
