@@ -15,7 +15,7 @@ from typing import Any, TextIO
 
 import typer
 
-from genm.cli.show import plain, say
+from genm.cli.show import say
 from genm.errors import GenmError, GenmWarning
 
 FAULT, INTERRUPTED, READER_GONE = 2, 130, 141
@@ -67,7 +67,7 @@ def exit_code(work: Callable[[], object]) -> int:
 
 
 def _fault(code: str, text: str) -> int:
-    say(f"genm: {code}: {plain(' '.join(text.split()))}")
+    say(f"genm: {code}: {' '.join(text.split())}")
     return FAULT
 
 
@@ -104,7 +104,7 @@ def _warnings_in_one_line() -> Iterator[None]:
             file: TextIO | None = None,
             line: str | None = None,
         ) -> None:
-            text = plain(str(message))
+            text = str(message)
             if not issubclass(category, GenmWarning):
                 others(message, category, filename, lineno, file, line)
             elif text not in said:

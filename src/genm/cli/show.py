@@ -106,14 +106,14 @@ def _rule() -> str:
 
 
 def say(text: str) -> None:
-    """Tell the user something that is not the result: a line on standard error."""
-    sys.stderr.write(text + "\n")
+    """Tell the user something that is not the result: one line on standard error, whatever it quotes."""
+    sys.stderr.write(plain(text) + "\n")
 
 
 def say_notes(notes: Iterable["Note"]) -> None:
     """Tell what readers and aligners saw or repaired."""
     for note in notes:
-        say(f"note: {plain(note.text)}")
+        say(f"note: {note.text}")
 
 
 @contextmanager
