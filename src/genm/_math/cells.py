@@ -28,7 +28,8 @@ from genm.progress import Progress, silent
 
 FIRST_GAP = 0.064
 SHRINK = 4.0
-"""Each stage asks for a quarter of the gap before it; repeating the earlier stages costs about a third."""
+"""Each stage asks for a quarter of the gap before it. Every stage starts over from the first cells, so when the
+search goes down to 0 the earlier stages together cost more than the last one: the price of a bound at any time."""
 BATCH = 8
 FIRST_SPLITS = 6
 """The simplex is halved this often to begin with: 64 cells."""
