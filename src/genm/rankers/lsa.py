@@ -18,7 +18,7 @@ _WEIGHTINGS = ("log-entropy", "log-idf", "tf-idf")
 
 
 class LsaRanker(Ranker):
-    """Cosine of documents (U S = A V) with queries (q V), averaged over several numbers of factors (the paper's LSA).
+    """Cosine of documents (U S = A V) with queries (q V), over several numbers of factors (the paper's LSA).
 
     One decomposition with the largest number serves all: the first k columns are the one with k factors. A
     number above the rank of the collection is cut to it.
