@@ -25,7 +25,11 @@ JUDGED: dict[str, Callable[..., Fuser]] = {
     "on": OnlineFuser,
     "on, as printed": lambda **o: OnlineFuser(schedule="paper", **o),
 }
-MAKERS: dict[str, Callable[..., Fuser]] = {**JUDGED, "uns": CotrainFuser}
+MAKERS: dict[str, Callable[..., Fuser]] = {
+    **JUDGED,
+    "uns": CotrainFuser,
+    "uns, co-trained": lambda **o: CotrainFuser(**{"trust": 1.0, "tol": 1e-2, **o}),
+}
 every_fuser = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS.keys())
 every_judged_fuser = pytest.mark.parametrize("make", JUDGED.values(), ids=JUDGED.keys())
 
@@ -145,13 +149,13 @@ def test_constant_and_useless_rankers_give_no_nan(make: Callable[..., Fuser]) ->
 
 
 @pytest.mark.parametrize("options", [{"tol": -1.0}, {"max_iter": 0}, {"min_iter": 5, "max_iter": 2}])
-@pytest.mark.parametrize("make", [NewtonFuser, BarrierFuser, BoostFuser, OnlineFuser, CotrainFuser])
+@pytest.mark.parametrize("make", [NewtonFuser, BarrierFuser, BoostFuser, OnlineFuser, MAKERS["uns, co-trained"]])
 def test_senseless_limits_are_refused(make: Callable[..., Fuser], options: dict[str, Any]) -> None:
     with pytest.raises(errors.InputError, match="max_iter"):
         make(**options).fit(made_up(0))
 
 
-@pytest.mark.parametrize("make", [NewtonFuser, BarrierFuser, OnlineFuser, CotrainFuser])
+@pytest.mark.parametrize("make", [NewtonFuser, BarrierFuser, OnlineFuser, MAKERS["uns, co-trained"]])
 def test_beta_is_checked_and_used(make: Callable[..., Fuser]) -> None:
     with pytest.raises(errors.InputError, match="positive number"):
         make(beta=-1.0).fit(made_up(0))
@@ -159,7 +163,7 @@ def test_beta_is_checked_and_used(make: Callable[..., Fuser]) -> None:
     assert soft.weights_.tolist() != sharp.weights_.tolist()
 
 
-@pytest.mark.parametrize("make", [NewtonFuser, BarrierFuser, OnlineFuser, CotrainFuser])
+@pytest.mark.parametrize("make", [NewtonFuser, BarrierFuser, OnlineFuser, MAKERS["uns, co-trained"]])
 def test_given_starts_are_used_and_checked(make: Callable[..., Fuser]) -> None:
     fuser = make(starts=[[1, 0, 0], [0, 0, 1]]).fit(made_up(0))
     assert {step.start for step in fuser.history_} == {0, 1}
@@ -169,7 +173,7 @@ def test_given_starts_are_used_and_checked(make: Callable[..., Fuser]) -> None:
         make(starts=[[1, -1, 0]]).fit(made_up(0))
 
 
-@pytest.mark.parametrize("make", [NewtonFuser, BarrierFuser, CotrainFuser])
+@pytest.mark.parametrize("make", [NewtonFuser, BarrierFuser, MAKERS["uns, co-trained"]])
 def test_stopping_at_the_limit_is_said(make: Callable[..., Fuser]) -> None:
     with pytest.warns(errors.ConvergenceWarning, match="max_iter"):
         fuser = make(max_iter=1, tol=0.0).fit(made_up(0))

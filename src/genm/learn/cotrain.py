@@ -13,7 +13,7 @@ from genm.errors import InputError
 from genm.learn._base import Fuser, Step
 from genm.learn.multistart import check_stopping
 from genm.learn.problem import Beta, Problem
-from genm.learn.quality import Labels, Quality, estimate_quality, fake_labels
+from genm.learn.quality import Labels, Quality, estimate_quality, fake_labels, units_of
 from genm.learn.starts import Starts, starting_points
 from genm.records import Note
 
@@ -34,9 +34,10 @@ class CotrainFuser(Fuser):
 
     The paper does not say how to choose the start without labels. Here it is estimated from what the rankers
     put on top (`genm.learn.quality`): `estimate_`. Co-training from there favours the ranker in the middle of
-    a group of similar ones, so `weights_` go only the share `trust` of the way from the estimate to its end.
-    If several `starts` are given, the end is taken whose ensemble is nearest to the estimate's, in the squared
-    difference of scores that P8's penalty uses.
+    a group of similar ones, and measured over many sets of rankers it gained nothing on the estimate
+    (docs/unsupervised.md). So `weights_` go only the share `trust` of the way from the estimate to the end of
+    co-training, by default none of it; `trust=1` is Algorithm 4. If several `starts` are given, the end is taken
+    whose ensemble is nearest to the estimate's, in the squared difference of scores that P8's penalty uses.
     """
 
     method = "uns"
@@ -48,7 +49,7 @@ class CotrainFuser(Fuser):
     estimate_: Array
     """The weights that the quality of the rankers suggests: where co-training starts unless told otherwise."""
     cotrained_: Array
-    """Where co-training ended, before `trust` held it back."""
+    """Where co-training ended, before `trust` held it back; the estimate if there was none."""
     notes_: tuple[Note, ...]
 
     def __init__(
@@ -58,7 +59,7 @@ class CotrainFuser(Fuser):
         n: int = 10,
         threshold: float = 0.5,
         sigma: float = 1.0,
-        trust: float = 0.1,
+        trust: float = 0.0,
         schedule: Schedule = "adaptive",
         beta: Beta = "auto",
         starts: Starts = None,
@@ -78,16 +79,27 @@ class CotrainFuser(Fuser):
         self._remember(aligned)
         self.beta_, self.quality_, self.notes_ = lessons.beta, lessons.quality, lessons.notes
         self.estimate_ = lessons.quality.weights()
-        given = self.estimate_ if self.starts is None else self.starts
-        starts = starting_points(len(aligned.rankers), seed=self.seed, given=given)
-        paths = over_items(lambda s: self._cotrain(lessons, s, starts[s]), range(len(starts)))
-        best = min(paths, key=lambda path: lessons.distance(path.best, self.estimate_))
-        self.cotrained_, self.converged_, self.n_iter_ = best.best, best.converged, len(best.steps) - 1
-        self.weights_ = as_distribution(self.estimate_ + self.trust * (self.cotrained_ - self.estimate_))
-        self.objective_ = lessons.objective(self.weights_)
-        self.history_ = [step for path in paths for step in path.steps]
+        shares = lessons.shares(self.estimate_)
+        if self.trust > 0.0:
+            shares = self._hold_back(lessons, shares)
+        else:
+            path = _Path(0, shares, lessons)
+            self.cotrained_, self.converged_, self.n_iter_, self.history_ = self.estimate_, True, 1, path.steps
+        self.weights_, self.objective_ = lessons.weights(shares), lessons.objective(shares)
         self._warn_if_stopped_early()
         return self
+
+    def _hold_back(self, lessons: "_Lessons", estimate: Array) -> Array:
+        """Co-train from every start; return the shares `trust` of the way from the estimate to the end kept."""
+        given = self.estimate_ if self.starts is None else self.starts
+        starts = starting_points(len(self.estimate_), seed=self.seed, given=given)
+        paths = over_items(lambda s: self._cotrain(lessons, s, starts[s]), range(len(starts)))
+        ends = [lessons.weights(path.best) for path in paths]
+        nearest = int(np.argmin([lessons.distance(end, self.estimate_) for end in ends]))
+        best, self.cotrained_ = paths[nearest], ends[nearest]
+        self.converged_, self.n_iter_ = best.converged, len(best.steps) - 1
+        self.history_ = [step for path in paths for step in path.steps]
+        return (1.0 - self.trust) * estimate + self.trust * best.best
 
     def _check(self) -> None:
         check_stopping(self.tol, self.min_iter, self.max_iter)
@@ -95,27 +107,33 @@ class CotrainFuser(Fuser):
             raise InputError(f"schedule={self.schedule!r}: expected one of {', '.join(get_args(Schedule))}.")
         if not 0.0 <= self.trust <= 1.0:
             raise InputError(f"trust={self.trust!r}: expected a share from 0 (the estimate) to 1 (co-training).")
+        if self.starts is not None and not self.trust > 0.0:
+            raise InputError("starts were given, but trust=0 never leaves the estimate. Set trust=1 to co-train.")
         if not 0.0 <= self.sigma < np.inf:
             raise InputError(f"sigma={self.sigma!r}: expected a finite number, 0 or greater.")
 
     def _cotrain(self, lessons: "_Lessons", number: int, start: Array) -> "_Path":
         """Let the rankers teach in turn until a round changes the objective by less than tol."""
-        path = _Path(number, start, lessons)
-        weights, t, squares = start, 1, 0.0
+        path = _Path(number, lessons.shares(start), lessons)
+        shares, t, squares = path.best, 1, 0.0
         while len(path.steps) <= self.max_iter and not path.converged:
             for teacher in lessons.teachers:
                 t += 1
-                slope = lessons.slope(teacher, weights)
+                slope = lessons.slope(teacher, shares)
                 squares += float(slope @ slope)
                 stride = 1.0 / t if self.schedule == "paper" else _STRIDE / np.sqrt(max(squares, 1e-300))
-                weights = lessons.step(teacher, weights, stride * slope)
-            path.add(weights, lessons)
+                shares = lessons.step(teacher, shares, stride * slope)
+            path.add(shares, lessons)
             path.converged = abs(path.change) < self.tol and len(path.steps) > self.min_iter
         return path
 
 
 class _Lessons:
-    """The rankers as teachers: the problem that each one's labels pose to the others."""
+    """The rankers as teachers: the problem that each one's labels pose to the others.
+
+    Steps are taken in shares, weights in units of how high a ranker's top stands, so that a ranker's scale does
+    not decide how fast its weight moves; with the printed steps shares are the weights themselves.
+    """
 
     def __init__(self, aligned: Aligned, fuser: CotrainFuser) -> None:
         marks = fake_labels(aligned, labels=fuser.labels, n=fuser.n, threshold=fuser.threshold)
@@ -123,6 +141,8 @@ class _Lessons:
         self.beta, self.quality = problem.beta, estimate_quality(aligned, marks)
         self.notes: tuple[Note, ...] = ()
         self.sigma = fuser.sigma
+        printed = fuser.schedule == "paper"
+        self.units = np.ones(len(aligned.rankers)) if printed else units_of(self.quality.height)
         self.moments: Moments = score_moments(aligned.starts, aligned.scores, aligned.query_weights)
         self.problems: dict[int, Problem] = {}
         for k, ranker in enumerate(aligned.rankers):
@@ -144,60 +164,76 @@ class _Lessons:
     def _note(self, code: str, text: str) -> None:
         self.notes += (Note(code, 1, text),)
 
-    def _model(self, teacher: int, weights: Array) -> Array:
-        """Return the weights of the model that the teacher's labels test: the others', scaled to sum 1."""
-        students = self.students[teacher]
-        alone = not (weights[students] > 0.0).any()  # the teacher has all the weight: its students start level
-        return as_distribution(np.where(students, 1.0 if alone else weights, 0.0))
+    def weights(self, shares: Array) -> Array:
+        """Return shares as weights."""
+        return as_distribution(shares * self.units)
 
-    def slope(self, teacher: int, weights: Array) -> Array:
-        """Return the gradient of P8 in the others' shares, within their sum; 0 for the teacher."""
+    def shares(self, weights: Array) -> Array:
+        """Return weights as shares."""
+        shares = np.divide(weights, self.units, out=np.zeros(len(weights)), where=self.units > 0.0)
+        return as_distribution(shares)
+
+    def _others(self, teacher: int, shares: Array) -> Array:
+        """Return the shares within the model that the teacher's labels test: the others', scaled to sum 1."""
         students = self.students[teacher]
-        _, gradient = self.problems[teacher].gradient(self._model(teacher, weights))
-        penalty = agreement_penalty(self.moments, weights, self.sigma)
-        slope = gradient + weights[students].sum() * penalty.gradient
+        alone = not (shares[students] > 0.0).any()  # the teacher has all the weight: its students start level
+        return as_distribution(np.where(students, 1.0 if alone else shares, 0.0))
+
+    def _in_shares(self, gradient: Array, shares: Array) -> Array:
+        """Return the gradient in shares, by the chain rule through `weights`."""
+        total = float(shares @ self.units)
+        if not total > 0.0:
+            return np.zeros(len(shares))
+        return np.asarray(self.units * (gradient - gradient @ self.weights(shares)) / total)
+
+    def slope(self, teacher: int, shares: Array) -> Array:
+        """Return the gradient of P8 in the others' shares of their sum, within it; 0 for the teacher."""
+        students, others = self.students[teacher], self._others(teacher, shares)
+        _, gradient = self.problems[teacher].gradient(self.weights(others))
+        penalty = agreement_penalty(self.moments, self.weights(shares), self.sigma).gradient
+        slope = self._in_shares(gradient, others) + shares[students].sum() * self._in_shares(penalty, shares)
         return np.where(students, slope - slope[students].mean(), 0.0)
 
-    def step(self, teacher: int, weights: Array, move: Array) -> Array:
-        """Return the weights after the others have moved their shares; their sum stays as it was."""
+    def step(self, teacher: int, shares: Array, move: Array) -> Array:
+        """Return the shares after the others have moved; their sum stays as it was."""
         students = self.students[teacher]
-        total = float(weights[students].sum())
+        total = float(shares[students].sum())
         if not total > 0.0:
-            return weights
-        moved = weights.copy()
-        moved[students] = total * project_to_simplex(weights[students] / total + move[students])
+            return shares
+        moved = shares.copy()
+        moved[students] = total * project_to_simplex(shares[students] / total + move[students])
         return moved
 
-    def objective(self, weights: Array) -> float:
+    def objective(self, shares: Array) -> float:
         """Return P8: the mean over the teachers of the smoothed MAP, less the penalty."""
-        reached = [self.problems[k].value(self._model(k, weights)) for k in self.teachers]
-        return _mean(reached) + agreement_penalty(self.moments, weights, self.sigma).value
+        reached = [self.problems[k].value(self.weights(self._others(k, shares))) for k in self.teachers]
+        return _mean(reached) + agreement_penalty(self.moments, self.weights(shares), self.sigma).value
 
-    def exact(self, weights: Array) -> float:
+    def exact(self, shares: Array) -> float:
         """Return the mean over the teachers of the exact MAP under their labels."""
-        return _mean([self.problems[k].exact(self._model(k, weights)) for k in self.teachers])
+        return _mean([self.problems[k].exact(self.weights(self._others(k, shares))) for k in self.teachers])
 
     def distance(self, one: Array, other: Array) -> float:
-        """Return the mean squared difference of two ensembles' scores."""
+        """Return the mean squared difference of the scores of two ensembles, given by their weights."""
         return float((one - other) @ self.moments.matrix @ (one - other))
 
 
 class _Path:
-    """One start's way: the best weights so far and the learning curve."""
+    """One start's way: the best shares so far and the learning curve."""
 
     def __init__(self, number: int, start: Array, lessons: _Lessons) -> None:
         self.number, self.steps, self.converged, self.change = number, list[Step](), False, np.inf
         self.best, self.reached = start, -np.inf
         self.add(start, lessons)
 
-    def add(self, weights: Array, lessons: _Lessons) -> None:
+    def add(self, shares: Array, lessons: _Lessons) -> None:
         """Note where a round led."""
-        value = lessons.objective(weights)
+        value = lessons.objective(shares)
         if self.steps:
             self.change = value - self.steps[-1].objective
-        self.steps.append(Step(self.number, len(self.steps), value, lessons.exact(weights)))
+        self.steps.append(Step(self.number, len(self.steps), value, lessons.exact(shares)))
         if value > self.reached:
-            self.best, self.reached = weights, value
+            self.best, self.reached = shares, value
 
 
 def _mean(values: list[float]) -> float:

@@ -1,9 +1,9 @@
-"""How good each ranker is, told without a judgment: by what the rankers put on top.
+"""How much each ranker is worth to an ensemble, told without a judgment: by what the rankers put on top.
 
-Two things are asked of a ranker. Does it name documents that the others name too (agreement)? And does it answer
-the query, or name the same documents whatever is asked (specificity)? Agreement alone favours whoever stands in
-the middle of a group of similar rankers; specificity alone favours whoever is different for no good reason. Their
-product ranks the rankers well on all the collections it was measured on (docs/unsupervised.md).
+Three things are asked. Does a ranker name documents that the others name too (agreement)? Does it answer the
+query, or name the same documents whatever is asked (specificity)? And does it say something that its fellows do
+not say already (redundancy)? Agreement alone favours whoever stands in the middle of a group of similar rankers,
+specificity alone whoever is different for no good reason; docs/unsupervised.md shows what each is worth.
 """
 
 from dataclasses import dataclass
@@ -11,6 +11,7 @@ from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import nnls
 
 from genm._math.ascent import as_distribution
 from genm._math.scaling import rank_lists
@@ -20,32 +21,60 @@ from genm.errors import InputError
 Array = NDArray[np.float64]
 Labels = Literal["top", "threshold"]
 
-POWER = 4.0
-"""Weights grow with this power of the quality, so that small differences in agreement count."""
+RIDGE = 0.2
+"""Added to the diagonal of the overlaps: how far similar rankers are kept from shutting each other out."""
+COPY = 0.8
+"""From this overlap on a ranker is less and less of a witness for the other; a copy is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """What the rankers' tops say about the rankers, one number for each."""
+    """What the rankers' tops say about the rankers."""
 
-    agreement: Array
-    """Share of its top that another ranker has too, in the mean over the others, less what chance would give."""
+    overlap: Array
+    """(K, K) share of one ranker's top that another has too, less what chance would give; 1 with itself."""
     specificity: Array
-    """Different documents in the tops of all queries (as an effective number), as a share of the places."""
-    spread: Array
-    """Standard deviation of its scores within a query, as the weights see them."""
+    """Different documents in a ranker's tops of all queries (an effective number), as a share of the places."""
+    height: Array
+    """How far a ranker's top stands above its mean score of the query, on the scale that the weights see."""
 
     @property
-    def overall(self) -> Array:
-        """Agreement times specificity."""
+    def agreement(self) -> Array:
+        """Each ranker's overlap with the others, in the mean; copies of it have no say, unless all are copies."""
+        others = ~np.eye(len(self.overlap), dtype=np.bool_)
+        say = np.where(others, np.clip((1.0 - self.overlap) / (1.0 - COPY), 0.0, 1.0), 0.0)
+        say = np.where(say.sum(axis=1, keepdims=True) > 1e-9, say, others)
+        return np.asarray((say * self.overlap).sum(axis=1) / np.maximum(say.sum(axis=1), 1e-9))
+
+    @property
+    def merit(self) -> Array:
+        """Agreement times specificity: an estimate of quality, up to a factor."""
         return np.asarray(self.agreement * self.specificity)
 
-    def weights(self, *, power: float = POWER) -> Array:
-        """Return weights by quality, on the scale of the scores: quality ** power / spread."""
-        quality = self.overall
-        best = quality.max()
-        share = (quality / best) ** power if best > 0.0 else np.ones(len(quality))
-        return as_distribution(np.divide(share, self.spread, out=np.zeros(len(share)), where=self.spread > 0.0))
+    def shares(self) -> Array:
+        """Return each ranker's share of the say: the best blend if merit were correlation with relevance.
+
+        That blend is the inverse of the rankers' correlations times merit, here with overlaps for correlations,
+        a ridge, and no share below 0. Equal shares if no ranker agrees with any other.
+        """
+        best = self.merit.max()
+        if not best > 0.0:
+            return np.ones(len(self.height))
+        sizes, axes = np.linalg.eigh(self.overlap + RIDGE * np.eye(len(self.height)))
+        roots = np.sqrt(np.maximum(sizes, RIDGE))  # less what chance would give, overlaps may lose a square's shape
+        shares, _ = nnls(roots[:, None] * axes.T, axes.T @ (self.merit / best) / roots)
+        return np.asarray(shares)
+
+    def weights(self) -> Array:
+        """Return the shares as weights: a ranker whose top stands high above the rest needs less."""
+        return as_distribution(self.shares() * units_of(self.height))
+
+
+def units_of(height: Array) -> Array:
+    """Return 1 / height, 0 for a ranker without one, and 1 for all if none has."""
+    if not (height > 0.0).any():
+        return np.ones(len(height))
+    return np.asarray(np.divide(height.max(), height, out=np.zeros(len(height)), where=height > 0.0))
 
 
 def fake_labels(
@@ -69,47 +98,44 @@ def fake_labels(
     row, ranker = np.nonzero(ranks == n + 1)
     edge = np.full((len(aligned.queries), len(aligned.rankers)), -np.inf)
     edge[query[row], ranker] = aligned.raw[row, ranker]
-    return np.asarray((ranks > 0) & (ranks <= n) & (aligned.raw > edge[query]))
+    marks = (ranks > 0) & (ranks <= n)
+    row, ranker = np.nonzero(marks)
+    marks[row, ranker] = aligned.raw[row, ranker] > edge[query[row], ranker]
+    return np.asarray(marks)
 
 
 def estimate_quality(aligned: Aligned, marks: NDArray[np.bool_]) -> Quality:
-    """Return each ranker's agreement, specificity and spread; `marks` are the fake labels. Reads no judgments.
+    """Return what the fake labels `marks` say about the rankers. Reads no judgments.
 
-    With a_k(q) the documents that ranker k marks for query q, agreement is the mean over the other rankers l of
-    (O - E) / (1 - E), where O is the overlap of a_k(q) and a_l(q) and E that of a_k(q) and a_l(r) for other
-    queries r: documents that are on top whatever is asked earn nothing.
+    With a_k(q) the documents that ranker k marks for query q, the overlap of k and l is (O - E) / (1 - E), where O
+    compares a_k(q) with a_l(q) and E compares it with a_l(r) for the other queries r: documents that are on top
+    whatever is asked earn nothing.
     """
     n_rankers, n_queries = len(aligned.rankers), len(aligned.queries)
+    each = range(n_rankers)
     sizes = marks.sum(axis=0).astype(np.float64)
     named = np.zeros((n_rankers, len(aligned.docs)))
-    for k in range(n_rankers):
+    for k in each:
         named[k] = np.bincount(aligned.doc[marks[:, k]], minlength=len(aligned.docs))
-    each = range(n_rankers)
     common = np.array([[np.count_nonzero(marks[:, k] & marks[:, other]) for other in each] for k in each])
     scale = np.maximum(np.sqrt(np.outer(sizes, sizes)), 1.0)
-    observed = common / scale
     by_chance = (np.einsum("kd,ld->kl", named, named) - common) / (scale * max(n_queries - 1, 1))
-    corrected = np.maximum((observed - by_chance) / np.maximum(1.0 - by_chance, 1e-12), 0.0)
-    np.fill_diagonal(corrected, 0.0)
-    return Quality(
-        agreement=corrected.sum(axis=1) / max(n_rankers - 1, 1),
-        specificity=sizes / np.maximum((named**2).sum(axis=1), 1.0),
-        spread=_spread(aligned),
-    )
+    overlap = np.maximum((common / scale - by_chance) / np.maximum(1.0 - by_chance, 1e-12), 0.0)
+    np.fill_diagonal(overlap, 1.0)
+    return Quality(overlap, sizes / np.maximum((named**2).sum(axis=1), 1.0), _heights(aligned, marks))
 
 
-def _spread(aligned: Aligned) -> Array:
-    """Return the root of each ranker's mean variance within a query."""
+def _heights(aligned: Aligned, marks: NDArray[np.bool_]) -> Array:
+    """Return the mean, over a ranker's marked documents, of their scores less the query's mean score."""
     lengths = np.diff(aligned.starts)
     filled = lengths > 0
-    starts, counts = aligned.starts[:-1][filled], lengths[filled]
-    if len(starts) == 0:
-        return np.zeros(len(aligned.rankers))
-    greatest = max(float(np.abs(aligned.scores).max()), 1e-300)
-    spread = np.empty(len(aligned.rankers))
-    for k in range(len(spread)):
-        scores = aligned.scores[:, k] / greatest
-        mean = np.add.reduceat(scores, starts) / counts
-        apart = (scores - np.repeat(mean, counts)) ** 2
-        spread[k] = np.sqrt(np.mean(np.add.reduceat(apart, starts) / counts))
-    return spread
+    heights = np.zeros(len(aligned.rankers))
+    query = np.repeat(np.arange(int(filled.sum())), lengths[filled])
+    for k in range(len(heights)):
+        at = np.flatnonzero(marks[:, k])
+        if len(at):
+            column = np.ascontiguousarray(aligned.scores[:, k])
+            greatest = max(float(np.abs(column).max()), 1e-300)  # the sums below must not overflow
+            mean = np.add.reduceat(column / greatest, aligned.starts[:-1][filled]) / lengths[filled]
+            heights[k] = max(float(np.mean(column[at] / greatest - mean[query[at]])), 0.0) * greatest
+    return heights
