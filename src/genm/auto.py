@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.ascent import as_distribution, newton, quasi_newton
+from genm._math.ascent import as_distribution, quasi_newton
 from genm._math.compiled import over_items
 from genm._math.folds import fold_of_queries
 from genm.align import Aligned, renormalize
@@ -29,6 +29,10 @@ NORMALIZERS = ("minmax", "zscore", "max", "l2", "reciprocal")
 """What `normalize="auto"` chooses from."""
 
 
+WORTH_POLISHING = 0.001
+"""What the exact measure must gain over the smoothed one's optimum; less is fitted to the last digit."""
+
+
 class Shrunk(NamedTuple):
     """One way to hold back: move the learned weights this far towards uniform or the best single ranker."""
 
@@ -39,17 +43,17 @@ class Shrunk(NamedTuple):
 class AutoFuser(Fuser):
     """Learn weights for the measure you ask for, no further from simple ones than the data justifies.
 
-    The smoothed MAP is climbed by L-BFGS from uniform weights and from the best single ranker, then by
-    safeguarded Newton steps; other measures are then climbed directly. Few queries overfit, so the result is
-    moved towards uniform weights, or towards the best single ranker, by an amount that cross-validation
-    inside the training queries chooses; but never so far that uniform weights or a single ranker would be
-    better on the training queries.
+    The smoothed MAP is climbed by BFGS from uniform weights and from half-way to the best single ranker;
+    other measures are then climbed directly. Few queries overfit, so the result is
+    moved towards uniform weights, or towards the best single ranker, if cross-validation inside the training
+    queries shows that this gains more than its own standard error, and as far as it shows; but never so far
+    that uniform weights or a single ranker would be better on the training queries.
 
-    Objective: smoothed MAP with j smoothed, then the exact measure. Set: the simplex.
+    Objective: smoothed MAP with j sorted, then the exact measure. Set: the simplex.
     """
 
     method = "auto"
-    objective = "smoothed MAP, j smoothed; then the exact measure"
+    objective = "smoothed MAP, j sorted; then the exact measure"
     weight_set = "simplex"
 
     beta_: float
@@ -93,11 +97,11 @@ class AutoFuser(Fuser):
         )  # fmt: skip
 
     def _fit(self, aligned: Aligned) -> Self:
-        problem = Problem(aligned, level=self.level, beta=self.beta, smooth_j=True)
+        problem = Problem(aligned, level=self.level, beta=self.beta)
         scorer = Scorer(aligned, problem, parse_measure(self.measure), self.level)
         self._remember(aligned)
         self.beta_ = problem.beta
-        self.learned_ = self._learn(problem, scorer)
+        self.learned_ = _polish(self._learn(problem, scorer), scorer)
         self.shrunk_, self.held_out_ = self._choose(problem, scorer)
         simple = _simple_weights(scorer, len(self.rankers_))
         self.weights_ = _hold_back(self.learned_, self.shrunk_, simple, scorer)
@@ -111,18 +115,15 @@ class AutoFuser(Fuser):
         n = len(problem.rankers)
         simple = _simple_weights(scorer, n)
         starts = [simple["uniform"], 0.5 * simple["uniform"] + 0.5 * simple["single"]]
-        ends = [self._climb(problem, start) for start in starts] if n > 1 else []
+        ends = [
+            quasi_newton(problem.gradient, start, tol=self.tol, max_iter=self.max_iter).alpha
+            for start in (starts if n > 1 else [])
+        ]
         ends += [simple["single"], simple["uniform"]]
         best = max(ends, key=scorer.mean)
         if scorer.measure != Measure("AP", rel=self.level):
             best = direct_search(scorer, best)
         return best
-
-    def _climb(self, problem: Problem, start: Array) -> Array:
-        near = quasi_newton(problem.gradient, start, tol=self.tol, max_iter=self.max_iter).alpha
-        return newton(
-            problem.derivatives, problem.value, near, tol=self.tol, min_iter=0, max_iter=self.max_iter
-        ).alpha
 
     def _choose(self, problem: Problem, scorer: Scorer) -> tuple[Shrunk, float]:
         """Return how far to hold back, by cross-validation inside the training queries."""
@@ -149,9 +150,28 @@ class AutoFuser(Fuser):
         reached = np.zeros((len(ways), n_queries))
         for outside, values in over_items(held_out, jobs):
             reached[:, outside] += values / self.repeats
-        means = reached @ scorer.query_weights / scorer.query_weights.sum()
-        best = int(np.argmax(means))
-        return ways[best], float(means[best])
+        best = _clearly_best(reached, scorer.query_weights)
+        return ways[best], float(reached[best] @ scorer.query_weights / scorer.query_weights.sum())
+
+
+def _clearly_best(reached: Array, query_weights: Array) -> int:
+    """Return the way whose gain over row 0, no holding back, exceeds its own standard error the most, else 0.
+
+    `reached` holds a row of held-out values per way. A gain within its error is no reason to hold back.
+    """
+    share = query_weights / query_weights.sum()
+    gain = reached - reached[0]
+    mean = gain @ share
+    error = np.sqrt((((gain - mean[:, None]) ** 2) @ share) / max(reached.shape[1] - 1, 1))
+    clear = mean - error
+    best = int(np.argmax(clear))
+    return best if clear[best] > 0.0 else 0
+
+
+def _polish(learned: Array, scorer: Scorer) -> Array:
+    """Return weights moved on the exact measure, if the smoothed one had missed a real gain."""
+    polished = direct_search(scorer, learned, steps=(0.05, 0.02, 0.01, 0.005))
+    return polished if scorer.mean(polished) > scorer.mean(learned) + WORTH_POLISHING else learned
 
 
 def _simple_weights(scorer: Scorer, n_rankers: int) -> dict[str, Array]:

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from genm.cli.ahead import compiling_ahead
 from genm.cli.evidence import LEARNED, evidence_json, evidence_table, evidence_tsv
 from genm.cli.inputs import (
     Depth,
@@ -99,7 +100,7 @@ def fit(
 
     named_paths(runs, qrels, test_qrels, query_weights)
     check_output(model_path)
-    with progress_bars() as progress:
+    with progress_bars() as progress, compiling_ahead() as kernels_are_ready:
         judged = None if qrels is None else read_judgments(qrels, lenient=lenient, progress=progress)
         held = None if test_qrels is None else read_judgments(test_qrels, lenient=lenient, progress=progress)
         loaded = read_runs(runs, lenient=lenient, duplicates=duplicates, progress=progress)
@@ -108,6 +109,7 @@ def fit(
         align_as: dict[str, Any] = {"normalize": "minmax" if kind == "auto" else kind, "depth": depths(depth or [])}
         aligned = align_runs(loaded, judged, query_weights=weights, progress=progress, **align_as)
         options: dict[str, Any] = {"level": rel, **_beta(beta)}
+        kernels_are_ready()
         if judged is None:
             fuser, evidence = _fit_without_labels(aligned, method, options), None
         else:

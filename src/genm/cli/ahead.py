@@ -1,0 +1,83 @@
+"""Compile the kernels of learning in a process of its own, while the runs are still being read.
+
+A compiler works on one core, and a first `genm fit` needs two rooms' kernels: reading and aligning compile as they
+go, and this process compiles what comes after them. Kernels are kept on disk, where the command finds them.
+"""
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def compiling_ahead() -> Iterator[Callable[[], None]]:
+    """Start the process if nothing is kept yet; call what this gives before the kernels are needed."""
+    worker = None if _is_kept() else _start()
+    try:
+        yield lambda: None if worker is None else _wait(worker)
+    finally:
+        if worker is not None and worker.poll() is None:
+            worker.terminate()
+
+
+def _is_kept() -> bool:
+    from genm._math.smooth_kernels import rank_range
+
+    folder = Path(rank_range.stats.cache_path)  # type: ignore[attr-defined]  # numba's dispatcher has it
+    return any(folder.glob("smooth_kernels.rank_range-*.nbi"))
+
+
+def _start() -> "subprocess.Popen[bytes]":
+    nothing = subprocess.DEVNULL
+    return subprocess.Popen(  # our own interpreter and module
+        [sys.executable, "-m", "genm.cli.ahead"], stdin=nothing, stdout=nothing, stderr=nothing
+    )
+
+
+def _wait(worker: "subprocess.Popen[bytes]") -> None:
+    worker.wait()  # whatever it could not compile is compiled here, when it is called
+
+
+def compile_learning() -> None:
+    """Call every kernel that learning needs once, on a query with two documents."""
+    import numpy as np
+
+    from genm._math.exact_ap import exact_ap
+    from genm._math.ordering import rank_order
+    from genm._math.smooth_ap import smooth_ap
+    from genm._math.tiles import build_tiles
+    from genm._math.weighted import weighted_sum
+    from genm.align import Aligned
+    from genm.evaluate import AlignedEvaluator
+    from genm.ids import Ids
+    from genm.records import Normalizer
+
+    starts, scores, weights = np.array([0, 2]), np.array([[0.0, 1.0], [1.0, 0.5]]), np.array([0.5, 0.5])
+    tiles = build_tiles(starts, scores, np.array([True, False]), np.array([1]))
+    smooth_ap(tiles, weights, 1.0, order=1)
+    exact_ap(tiles, weights)
+    aligned = Aligned(
+        rankers=("a", "b"),
+        queries=Ids.of(["q"]),
+        docs=Ids.of(["d", "e"]),
+        starts=starts,
+        doc=np.array([1, 0], np.int32),
+        raw=scores,
+        retrieved=np.ones((2, 2), np.bool_),
+        scores=scores,
+        normalizers=(Normalizer(), Normalizer()),
+        depths=(None, None),
+        labelled=True,
+        relevance=np.array([1, 0], np.int32),
+        unretrieved_starts=np.array([0, 0]),
+        unretrieved=np.zeros(0, np.int32),
+        query_weights=np.ones(1),
+    )
+    AlignedEvaluator(aligned, "AP").values(weights)
+    rank_order(starts, weighted_sum(scores, weights), np.zeros(2, np.int32))
+
+
+if __name__ == "__main__":
+    compile_learning()
