@@ -104,7 +104,7 @@ def test_milvus_maps_each_metric_by_a_fixed_curve() -> None:
     assert normalised([1.0, 0.0, -1.0], "milvus-cosine") == [1.0, 0.5, 0.0]
     assert normalised([1.0, 0.0, -1.0], "milvus-ip") == pytest.approx([0.75, 0.5, 0.25])
     assert normalised([1.0, 0.0], "milvus-bm25") == pytest.approx([0.5, 0.0])
-    assert normalised([1.0, 0.0], "milvus-l2") == pytest.approx([0.5, 1.0])  # a distance: nought is best
+    assert normalised([0.0, -1.0], "milvus-l2") == pytest.approx([1.0, 0.5])  # distances 0 and 1, negated
     assert normalised([1.0], "milvus-bm25") == pytest.approx([0.5])  # no statistics of the list, no rule
 
 

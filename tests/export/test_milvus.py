@@ -1,4 +1,3 @@
-import math
 import random
 from pathlib import Path
 
@@ -10,7 +9,7 @@ from genm.export import export_model
 from genm.records import Normalizer
 
 BM25, COSINE, IP = ENGINES["milvus-bm25"], ENGINES["milvus-cosine"], ENGINES["milvus-ip"]
-L2 = Normalizer("atan", scale=2.0 / math.pi, shift=1.0)
+L2 = ENGINES["milvus-l2"]
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from genm.errors import ExportError
 from genm.export import names
-from genm.export.target import ExportError
 
 
 @given(

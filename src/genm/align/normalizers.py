@@ -28,7 +28,7 @@ ENGINES: Mapping[str, Normalizer] = {
     "milvus-cosine": Normalizer("none", scale=0.5, shift=0.5),
     "milvus-ip": Normalizer("atan", scale=1.0 / math.pi, shift=0.5),
     "milvus-bm25": Normalizer("atan", scale=2.0 / math.pi),
-    "milvus-l2": Normalizer("atan", scale=-2.0 / math.pi, shift=1.0),
+    "milvus-l2": Normalizer("atan", scale=2.0 / math.pi, shift=1.0),
     "mongodb-minmax": Normalizer("minmax", constant=0.0),
     "mongodb-sigmoid": Normalizer("sigmoid"),
     "vespa-linear": Normalizer("minmax", constant=0.5),

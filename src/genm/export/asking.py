@@ -3,8 +3,9 @@
 import json
 from typing import Any
 
+from genm.errors import ExportError
 from genm.export.matching import line_of
-from genm.export.target import ExportError, Order, Part, Setting
+from genm.export.target import Order, Part, Setting
 
 SIZE = Setting("size", "10", "how many results to return", "count")
 QUERY = Setting("query", "QUERY", "the words searched for", stands_in=True)

@@ -2,12 +2,12 @@
 
 from typing import Any
 
+from genm.errors import ExportError
 from genm.export.asking import FIELD, QUERY, SIZE, TYPE, VECTOR, vector
 from genm.export.names import to_json
 from genm.export.simulation import add_weighted, top
 from genm.export.target import (
     Document,
-    ExportError,
     Guide,
     Lists,
     Order,

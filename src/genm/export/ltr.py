@@ -4,11 +4,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from genm.errors import ExportError
 from genm.export.asking import folded
 from genm.export.names import to_json
 from genm.export.target import (
     Document,
-    ExportError,
     Guide,
     Lists,
     Order,

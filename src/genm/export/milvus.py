@@ -4,12 +4,12 @@ import math
 from typing import Any
 
 from genm.align import ENGINES
+from genm.errors import ExportError
 from genm.export.asking import FIELD, SIZE, TYPE
 from genm.export.names import py_literal
 from genm.export.simulation import add_weighted, top
 from genm.export.target import (
     Document,
-    ExportError,
     Guide,
     Lists,
     Order,
@@ -126,7 +126,7 @@ TARGETS = (
             Technique("BM25", ENGINES["milvus-bm25"]),
             Technique("COSINE", ENGINES["milvus-cosine"]),
             Technique("IP", ENGINES["milvus-ip"]),
-            Technique("L2", Normalizer("atan", scale=2.0 / math.pi, shift=1.0), distances=True),
+            Technique("L2", ENGINES["milvus-l2"], distances=True),
             Technique(_RAW, Normalizer("none"), group="raw"),
         ),
         window=Window(10, each=True, most=16_384),

@@ -5,12 +5,12 @@ import math
 from typing import Any
 
 from genm.align import ENGINES
+from genm.errors import ExportError
 from genm.export.asking import FIELD, QUERY, SIZE, TYPE, VECTOR, folded, vector
 from genm.export.names import document_field, to_json
 from genm.export.simulation import add_weighted, top
 from genm.export.target import (
     Document,
-    ExportError,
     Guide,
     Lists,
     Order,

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 
-from genm.export.target import ExportError
+from genm.errors import ExportError
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _EXPRESSION = re.compile(r"[A-Za-z0-9_(),.+*/ \"-]+\Z")

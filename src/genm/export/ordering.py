@@ -4,8 +4,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from genm.errors import ExportError
 from genm.export.matching import Match, at_zero, nearest
-from genm.export.target import ExportError, Order, Part, Setting, Target
+from genm.export.target import Order, Part, Setting, Target
 from genm.model import Model
 from genm.records import Normalizer, Note
 

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from genm.errors import ExportError
 from genm.export.asking import FIELD, SIZE, TYPE, VECTOR, folded, vector
 from genm.export.ltr import line_techniques
 from genm.export.matching import line_of
@@ -10,7 +11,6 @@ from genm.export.names import to_json
 from genm.export.simulation import top
 from genm.export.target import (
     Document,
-    ExportError,
     Guide,
     Lists,
     Order,

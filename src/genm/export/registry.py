@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from genm.errors import ExportError
 from genm.export import (
     azure,
     elasticsearch,
@@ -20,7 +21,7 @@ from genm.export import (
     vespa,
     weaviate,
 )
-from genm.export.target import ExportError, Target
+from genm.export.target import Target
 
 _ENGINES = (
     elasticsearch,

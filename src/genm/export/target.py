@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from genm.errors import InputError
 from genm.records import BoundMode, Normalizer, Note
 
 Lists = Sequence[Mapping[str, float]]
@@ -17,12 +16,6 @@ Lists = Sequence[Mapping[str, float]]
 
 Document = Mapping[str, Any]
 """What an engine is told: plain JSON values."""
-
-
-class ExportError(InputError):
-    """A model or a setting that the engine cannot take; says why and what comes nearest."""
-
-    code = "export"
 
 
 @dataclass(frozen=True, slots=True)

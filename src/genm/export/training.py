@@ -3,9 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from genm.errors import ExportError
 from genm.export.ordering import guessed_type
 from genm.export.registry import find_target
-from genm.export.target import ExportError, Target, Technique
+from genm.export.target import Target, Technique
 from genm.records import Normalizer, Run
 
 

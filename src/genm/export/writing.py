@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 
+from genm.errors import ExportError
 from genm.export.ordering import Reason, order_for
 from genm.export.registry import find_target, targets
-from genm.export.target import Exported, ExportError, Target
+from genm.export.target import Exported, Target
 from genm.model import Model
 from genm.records import Note
 
