@@ -64,10 +64,10 @@ def algorithms(sizes: dict[str, int]) -> dict[str, Callable[[], object]]:
 def main() -> None:
     print(json.dumps({"machine": platform.processor() or platform.machine(), "base": BASE, "seed": SEED}))
     names = list(algorithms(BASE))
-    for what in BASE:
+    for what, base in BASE.items():
         table: dict[str, list[float]] = {name: [] for name in names}
         for factor in FACTORS:
-            sizes = {**BASE, what: BASE[what] * factor}
+            sizes = {**BASE, what: base * factor}
             for name, work in algorithms(sizes).items():
                 if what == "queries" and name == "online step":
                     table[name].append(float("nan"))  # one query whatever their number

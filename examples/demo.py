@@ -30,10 +30,8 @@ def main() -> None:
     genm("fuse", "--model", model, *runs, "-o", fused)
     genm("fuse", "--method", "rrf", *runs, "-o", str(OUT / "rrf.trec"))
     genm("evaluate", qrels, *runs, f"rrf={OUT / 'rrf.trec'}", f"learned={fused}", "-m", "AP,P@1,nDCG@10")
-    print(
-        "\nThe learned row above is measured on the queries it was learned from; the honest figures are the held-out"
-    )
-    print(f"ones in the table of `genm fit`. Everything is in {OUT}/.")
+    print("\nThe learned row above is measured on the queries it was learned from; the honest figures are the")
+    print(f"held-out ones in the table of `genm fit`. Everything is in {OUT}/.")
 
 
 if __name__ == "__main__":

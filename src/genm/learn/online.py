@@ -167,6 +167,8 @@ class OnlineFuser(Fuser):
 
 
 def _check_schedule(schedule: str) -> Schedule:
-    if schedule == "paper" or schedule == "adaptive":
-        return schedule
+    if schedule == "paper":
+        return "paper"
+    if schedule == "adaptive":
+        return "adaptive"
     raise InputError(f"schedule={schedule!r}: expected one of {', '.join(get_args(Schedule))}.")
