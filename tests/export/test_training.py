@@ -62,3 +62,14 @@ def test_fixed_bounds_come_from_the_runs() -> None:
     bounds = training_rules("qdrant", {"x": run}).normalizers["x"]
     assert (bounds.kind, bounds.lower, bounds.upper) == ("affine", -1.0, 9.0)
     assert training_rules("ltr", {"x": run}).normalizers["x"].lower == 0.0
+
+
+def test_what_the_engine_does_not_take_is_refused_before_training() -> None:
+    with pytest.raises(ExportError, match="Weaviate hybrid search fuses exactly 2 rankers; found 3"):
+        training_rules("weaviate", ["a", "b", "c"])
+    with pytest.raises(ExportError, match="fuses at most 5 rankers; found 6"):
+        training_rules("opensearch", list("abcdef"))
+    with pytest.raises(ExportError, match=r"window: expected 1 to 10000 for OpenSearch .*; found 10001"):
+        training_rules("opensearch", ["a", "b"], window=10_001)
+    with pytest.raises(ExportError, match="there is no window"):
+        training_rules("vespa", ["a"], window=100)

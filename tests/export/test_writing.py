@@ -4,7 +4,7 @@ import pytest
 from export.cases import ExportError, model
 
 from genm.errors import InputError
-from genm.export import exact_targets, export_model, measured_loss, targets, why_not
+from genm.export import exact_targets, export_model, measured_loss, obstacles, targets, why_not
 from genm.export.frames import run_from_dict
 from genm.records import Normalizer
 
@@ -37,6 +37,18 @@ def test_exact_targets_are_those_without_reasons() -> None:
     exact = exact_targets(made)
     assert exact == ("elasticsearch-rrf", "opensearch-rrf", "azure", "pgvector", "langchain", "haystack")
     assert all(why_not(made, name) == () for name in exact)
+
+
+def test_the_obstacles_are_what_stands_in_the_way_of_an_export() -> None:
+    made = model(Normalizer("minmax"), rankers=("dense", "denser"))
+    found = obstacles(made)
+    assert list(found) == list(targets())
+    assert found["pgvector"] == ()
+    assert found["elasticsearch"] == why_not(made, "elasticsearch")
+    assert "one text and one vector query" in found["weaviate"][0]  # not the weights: two vectors
+    assert "weaviate" not in exact_targets(made)
+    single = obstacles(model(Normalizer("minmax"), weights=(1.0,), rankers=("dense",)))
+    assert "fuses exactly 2 rankers" in single["weaviate"][0]
 
 
 def test_everything_goes_to_sql() -> None:

@@ -6,6 +6,16 @@ import typer
 
 from genm.cli.ahead import compiling_ahead
 from genm.cli.evidence import LEARNED, evidence_json, evidence_table, evidence_tsv
+from genm.cli.fit_target import (
+    TargetName,
+    Techniques,
+    WindowSize,
+    check_target,
+    fit_equal,
+    for_target,
+    takes_equal_only,
+    target_rules,
+)
 from genm.cli.inputs import (
     Depth,
     DuplicateRule,
@@ -46,12 +56,14 @@ TEXT = """Learn one weight per ranker and show what the weights reach on queries
 
 Without --qrels the weights are learned with no judgments at all (UnsEnM). Methods: auto (the default), and the
 paper's bat, ip, on, uns, enm. The model file holds everything that `genm fuse --model` needs to repeat the
-training's rules."""
+training's rules. With --target the training follows a search engine's rules (its normaliser, window and rule for
+missing documents), so that `genm export` can write the weights as that engine takes them."""
 EXAMPLES = (
     "genm fit --qrels qrels.txt bm25=bm25.trec dense=dense.trec -o model.json",
     "genm fit --qrels qrels.txt --measure nDCG@10 a.trec b.trec --format json",
     "genm fit --qrels qrels.txt --normalize auto bm25=b.trec dense=d.trec",
     "genm fit bm25=b.trec dense=d.trec sparse=s.trec -o model.json",
+    "genm fit --target opensearch --qrels qrels.txt b.trec d.trec -o model.json",
 )
 
 
@@ -81,6 +93,9 @@ def fit(
         list[str] | None, typer.Option(help="A normaliser, NAME=KIND for each, or auto.", metavar="KIND")
     ] = None,
     depth: Depth = None,
+    target: TargetName = None,
+    technique: Techniques = None,
+    window: WindowSize = None,
     beta: Annotated[
         str, typer.Option(help="Sharpness of the sigmoid: a number or auto.", metavar="NUMBER")
     ] = "auto",
@@ -100,6 +115,7 @@ def fit(
 
     named_paths(runs, qrels, test_qrels, query_weights)
     check_output(model_path)
+    check_target(target, technique, window, normalize, depth, method)
     with progress_bars() as progress, compiling_ahead() as kernels_are_ready:
         judged = None if qrels is None else read_judgments(qrels, lenient=lenient, progress=progress)
         held = None if test_qrels is None else read_judgments(test_qrels, lenient=lenient, progress=progress)
@@ -107,10 +123,14 @@ def fit(
         weights = None if query_weights is None else read_query_weights(query_weights)
         kind = normalizers(normalize or [])
         align_as: dict[str, Any] = {"normalize": "minmax" if kind == "auto" else kind, "depth": depths(depth or [])}
+        if target is not None:
+            align_as = target_rules(target, loaded, technique, window)
         aligned = align_runs(loaded, judged, query_weights=weights, progress=progress, **align_as)
         options: dict[str, Any] = {"level": rel, **_beta(beta)}
         kernels_are_ready()
-        if judged is None:
+        if takes_equal_only(target):
+            fuser, evidence = fit_equal(aligned, measure, rel, folds, seed, progress)
+        elif judged is None:
             fuser, evidence = _fit_without_labels(aligned, method, options), None
         else:
             fuser, evidence = _fit_with_labels(
@@ -124,6 +144,8 @@ def fit(
         from genm.evidence import with_evidence
 
         model = with_evidence(model, aligned, evidence)
+    if target is not None:
+        model = for_target(model, target, aligned)
     tested = None
     if held is not None:
         tested = _test(model, loaded, held, measure, rel)

@@ -6,7 +6,7 @@ from genm.export.registry import find_target, targets
 from genm.export.simulation import ranking
 from genm.export.target import Exported, Target
 from genm.export.training import TrainingRules, training_rules
-from genm.export.writing import exact_targets, export_model, why_not
+from genm.export.writing import exact_targets, export_model, obstacles, why_not
 
 __all__ = [
     "ExportError",
@@ -18,6 +18,7 @@ __all__ = [
     "export_model",
     "find_target",
     "measured_loss",
+    "obstacles",
     "ranking",
     "targets",
     "training_rules",

@@ -137,4 +137,6 @@ def _not_mode(name: str, own: Normalizer, technique: Technique) -> list[str]:
 
 
 def _shown(value: object) -> str:
+    if value is None:
+        return "none"
     return f'"{value}"' if isinstance(value, str) else f"{value:g}" if isinstance(value, float) else str(value)

@@ -60,7 +60,7 @@ def overview() -> str:
     """Return the page that lists all targets."""
     rows = [
         f"| [{target.title}]({name}.md) | `{name}` | {', '.join(t.word for t in target.techniques)} "
-        f"| {_rankers(target)} | {_weights(target)} |"
+        f"| {rankers_text(target)} | {weights_text(target)} |"
         for name, target in targets().items()
     ]
     return "\n".join(
@@ -136,15 +136,17 @@ def _limits(target: Target) -> str:
         usual = f", {window.default} documents unless it is set" if window.default else ""
         ends = [f"at least {window.least}"] * (window.least > 1) + [f"at most {window.most}"] * bool(window.most)
         cut = f"{own}{usual}{''.join(f', {end}' for end in ends)}."
-    return f"{cut} Rankers: {_rankers(target)}. Weights: {_weights(target)}."
+    return f"{cut} Rankers: {rankers_text(target)}. Weights: {weights_text(target)}."
 
 
-def _rankers(target: Target) -> str:
+def rankers_text(target: Target) -> str:
+    """Say how many rankers the target fuses."""
     least, most = target.n_rankers
     return f"exactly {least}" if least == most else "any number" if most is None else f"up to {most}"
 
 
-def _weights(target: Target) -> str:
+def weights_text(target: Target) -> str:
+    """Say which weights the target takes."""
     rule = target.weights
     if rule.equal:
         return "equal only"

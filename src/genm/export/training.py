@@ -29,12 +29,15 @@ def training_rules(
 
     `techniques` names one of the target's techniques for a ranker (or for all, under "*"); else it is the
     target's first. Where an engine takes fixed bounds only, they are the ends of the given runs' scores. The
-    window is the engine's default, though at least 100, unless another is given.
+    window is the engine's default, though at least 100, unless another is given. More or fewer rankers than the
+    engine fuses are refused, and so is a window that it does not take.
     """
     target, asked = find_target(to), dict(techniques or {})
     unknown = [name for name in asked if name != "*" and name not in rankers]
     if unknown:
         raise ExportError(f"techniques: expected the rankers {', '.join(rankers)}; found {', '.join(unknown)}.")
+    _check_count(target, len(rankers))
+    _check_window(target, window)
     normalizers = {}
     for name in rankers:
         word = asked.get(name, asked.get("*", target.words.get(guessed_type(name), target.techniques[0].word)))
@@ -44,6 +47,27 @@ def training_rules(
         return TrainingRules(normalizers, None)
     least = max(target.window.least, min(100, target.window.most or 100))
     return TrainingRules(normalizers, window or max(target.window.default or 100, least))
+
+
+def _check_count(target: Target, n: int) -> None:
+    least, most = target.n_rankers
+    if n < least or (most is not None and n > most):
+        wanted = f"exactly {least}" if least == most else f"at least {least}" if n < least else f"at most {most}"
+        raise ExportError(f"{target.title} fuses {wanted} rankers; found {n}. Give it that many runs.")
+
+
+def _check_window(target: Target, given: int | None) -> None:
+    window = target.window
+    if given is None:
+        return
+    if window.rerank:
+        raise ExportError(
+            f"{target.title} scores every candidate by every ranker: there is no window. Leave it out, and train "
+            f"on runs that hold all candidates."
+        )
+    if given < window.least or (window.most is not None and given > window.most):
+        limit = f"{window.least} to {window.most}" if window.most else f"{window.least} or more"
+        raise ExportError(f"window: expected {limit} for {target.title}; found {given}.")
 
 
 def _technique(target: Target, word: str) -> Technique:

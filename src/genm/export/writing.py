@@ -36,20 +36,27 @@ def export_model(
 
 def why_not(model: Model, to: str, *, settings: Mapping[str, str] | None = None) -> tuple[str, ...]:
     """Return why the target cannot express the model exactly; nothing if it can."""
-    _, reasons, _ = order_for(model, find_target(to), settings or {})
+    target = find_target(to)
+    order, reasons, _ = order_for(model, target, settings or {})
+    if not reasons:
+        target.compose(order)  # refuses rankers that the engine cannot tell apart
     return tuple(reason.text for reason in reasons)
 
 
 def exact_targets(model: Model) -> tuple[str, ...]:
     """Return the names of the targets that express the model exactly as it is."""
-    return tuple(name for name, target in targets().items() if _exact(model, target))
+    return tuple(name for name, reasons in obstacles(model).items() if not reasons)
 
 
-def _exact(model: Model, target: Target) -> bool:
-    try:
-        return not order_for(model, target, {})[1]
-    except ExportError:
-        return False
+def obstacles(model: Model) -> dict[str, tuple[str, ...]]:
+    """Return, for every target, why it cannot express the model exactly with no setting given."""
+    found: dict[str, tuple[str, ...]] = {}
+    for name in targets():
+        try:
+            found[name] = why_not(model, name)
+        except ExportError as error:
+            found[name] = (str(error).rstrip("."),)
+    return found
 
 
 def _refusal(model: Model, target: Target, reasons: list[Reason]) -> str:
@@ -59,5 +66,6 @@ def _refusal(model: Model, target: Target, reasons: list[Reason]) -> str:
     elsewhere = f" As it is, the model goes exactly to: {', '.join(others)}." if others else ""
     return (
         f"{target.title} cannot express this model exactly: {causes}. "
-        f"Nearest exact way: {remedies}.{elsewhere} To write it all the same, ask for an approximate export."
+        f"Nearest exact way: {remedies}.{elsewhere} "
+        f"To write it all the same, ask for an approximate export (--approximate)."
     )
