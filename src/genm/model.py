@@ -174,9 +174,7 @@ class _Table:
 
     def take(self, key: str, kind: type, *default: None) -> Any:
         if key not in self._left:
-            raise ModelError(
-                f'{self.place}: expected the key "{key}"; it is missing. Was the file edited by hand?'
-            )
+            raise ModelError(f'{self.place}: expected the key "{key}"; it is missing. Was the file edited by hand?')
         value = self._left.pop(key)
         if default and value is None:
             return None

@@ -18,9 +18,7 @@ rows = st.lists(st.lists(st.tuples(scores, st.integers(-3, 3)), max_size=70), ma
 def test_rank_order_equals_a_slow_sort(queries: list[list[tuple[float, int]]]) -> None:
     starts = np.cumsum([0] + [len(q) for q in queries])
     flat = [row for q in queries for row in q]
-    order = rank_order(
-        starts, np.array([s for s, _ in flat], np.float64), np.array([t for _, t in flat], np.int32)
-    )
+    order = rank_order(starts, np.array([s for s, _ in flat], np.float64), np.array([t for _, t in flat], np.int32))
     expected = [
         i
         for a, b in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)
