@@ -16,10 +16,12 @@ from genm.learn._base import Fuser, Step
 from genm.learn.barrier import BarrierFuser
 from genm.learn.boost import BoostFuser
 from genm.learn.cotrain import CotrainFuser
+from genm.learn.exact import ExactFuser
 from genm.learn.newton import NewtonFuser
 from genm.learn.online import OnlineFuser
 from genm.learn.problem import Beta, Problem
 from genm.learn.scorer import Scorer, direct_search
+from genm.learn.tasks import check_measure
 
 Array = NDArray[np.float64]
 
@@ -199,6 +201,7 @@ _METHODS: dict[str, Callable[..., Fuser]] = {
     "auto": AutoFuser,
     "bat": NewtonFuser,
     "enm": BoostFuser,
+    "exact": ExactFuser,
     "ip": BarrierFuser,
     "on": OnlineFuser,
     "uns": CotrainFuser,
@@ -208,8 +211,9 @@ _METHODS: dict[str, Callable[..., Fuser]] = {
 def fit(aligned: Aligned, *, method: str = "auto", measure: Measure | str = "AP", **options: Any) -> Fuser:
     """Learn weights by the named method and return the fitted fuser.
 
-    `auto` is what you want if you do not know; "bat", "ip", "on", "uns" and "enm" are the paper's. Only "auto"
-    climbs measures other than average precision. `options` are the fuser's own parameters.
+    `auto` is what you want if you do not know; "bat", "ip", "on", "uns" and "enm" are the paper's; "exact" finds
+    the best weights of the training queries. Only "auto" and "exact" climb measures other than average precision.
+    `options` are the fuser's own parameters.
     """
     return make_fuser(method, measure=measure, **options).fit(aligned)
 
@@ -221,8 +225,11 @@ def make_fuser(method: str, *, measure: Measure | str = "AP", **options: Any) ->
     wanted = parse_measure(measure)
     if method == "auto":
         return AutoFuser(measure=wanted, **options)
+    if method == "exact":
+        return ExactFuser(measure=check_measure(wanted), **options)
     if wanted.name != "AP" or wanted.cutoff is not None or wanted.judged_only:
-        raise InputError(f"method {method!r} maximises AP, not {wanted}. Use method 'auto', or measure 'AP'.")
+        advice = "Use method 'auto' or 'exact', or measure 'AP'."
+        raise InputError(f"method {method!r} maximises AP, not {wanted}. {advice}")
     if wanted.rel != 1:
         options.setdefault("level", wanted.rel)
     return _METHODS[method](**options)

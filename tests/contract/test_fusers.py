@@ -10,7 +10,7 @@ from problems import made_up
 from genm import errors
 from genm.align import renormalize
 from genm.auto import AutoFuser
-from genm.learn import BarrierFuser, BoostFuser, CotrainFuser, Fuser, NewtonFuser, OnlineFuser
+from genm.learn import BarrierFuser, BoostFuser, CotrainFuser, ExactFuser, Fuser, NewtonFuser, OnlineFuser
 from genm.learn.problem import Problem
 from genm.model import model_from_json, model_to_json
 
@@ -21,6 +21,9 @@ JUDGED: dict[str, Callable[..., Fuser]] = {
     "bat, annealed": lambda **o: NewtonFuser(anneal=(0.2,), **o),
     "enm": BoostFuser,
     "enm, boosting only": lambda **o: BoostFuser(search=False, **o),
+    "exact": ExactFuser,
+    "exact, certified": lambda **o: ExactFuser(certify=True, gap=0.02, seconds=600.0, **o),
+    "exact, centre": lambda **o: ExactFuser(weights="centre", **o),
     "ip": BarrierFuser,
     "on": OnlineFuser,
     "on, as printed": lambda **o: OnlineFuser(schedule="paper", **o),

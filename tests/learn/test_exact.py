@@ -1,0 +1,218 @@
+"""The exact fuser: as good as promised, proved where promised, and honest about the rest."""
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from problems import made_up
+
+from genm.align import Aligned
+from genm.auto import AutoFuser, fit, make_fuser
+from genm.errors import ConvergenceWarning, InputError
+from genm.evaluate import evaluate_aligned
+from genm.learn import BarrierFuser, ExactFuser, NewtonFuser
+from genm.learn.problem import Problem
+
+MEASURES = ["AP", "AP@10", "P@5", "R@10", "RR", "RR@3", "nDCG", "nDCG@10", "Success@3", "Rprec"]
+
+
+def reached(aligned: Aligned, weights: np.ndarray, measure: str = "AP") -> float:
+    values = evaluate_aligned(aligned, weights, measure).values[:, 0]
+    return float(aligned.query_weights @ values / aligned.query_weights.sum())
+
+
+def grid(n_rankers: int, steps: int) -> list[np.ndarray]:
+    points = np.stack(np.meshgrid(*[np.arange(steps + 1)] * (n_rankers - 1), indexing="ij"), -1)
+    points = points.reshape(-1, n_rankers - 1)
+    points = points[points.sum(axis=1) <= steps]
+    return list(np.column_stack([points, steps - points.sum(axis=1)]) / steps)
+
+
+@settings(deadline=None, max_examples=10)
+@given(
+    st.integers(0, 10**6),
+    st.lists(st.floats(0.0, 1.2), min_size=2, max_size=4),
+    st.integers(2, 10),
+    st.integers(10, 60),
+    st.booleans(),
+)
+def test_never_below_the_smooth_fusers_in_training(
+    seed: int, quality: list[float], n_queries: int, n_docs: int, coarse: bool
+) -> None:
+    """With coarse scores documents tie all over the place."""
+    aligned = made_up(seed, quality=tuple(quality), n_queries=n_queries, n_docs=n_docs, n_relevant=3)
+    if coarse:
+        aligned.scores[:] = np.round(aligned.scores, 1)
+    exact = ExactFuser().fit(aligned)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        smooth = [NewtonFuser().fit(aligned).weights_, AutoFuser(folds=2, repeats=1).fit(aligned).learned_]
+    assert exact.objective_ >= max(reached(aligned, weights) for weights in smooth) - 1e-12
+
+
+def test_never_below_the_barrier_fuser_either() -> None:
+    for seed in range(2):
+        aligned = made_up(seed, quality=(0.7, 0.6, 0.5))
+        assert ExactFuser().fit(aligned).objective_ >= reached(aligned, BarrierFuser().fit(aligned).weights_)
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_two_rankers_no_scan_finds_more(measure: str) -> None:
+    aligned = made_up(2, quality=(0.9, 0.7), n_queries=10)
+    fuser = ExactFuser(measure=measure).fit(aligned)
+    scan = max(reached(aligned, np.array([w, 1 - w]), measure) for w in np.linspace(0.0005, 0.9995, 700))
+    assert fuser.objective_ >= scan - 1e-12
+    assert fuser.objective_ == pytest.approx(reached(aligned, fuser.weights_, measure), abs=1e-12)
+    assert fuser.bound_ == pytest.approx(fuser.objective_, abs=1e-12)
+    assert fuser.gap_ == pytest.approx(0.0, abs=1e-12)
+    assert "nothing is left" in fuser.verdict()
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_three_rankers_no_grid_finds_more_than_the_certified_bound(measure: str) -> None:
+    aligned = made_up(6, quality=(0.8, 0.7, 0.5), n_queries=5, n_docs=30, n_relevant=4)
+    plain = ExactFuser(measure=measure).fit(aligned)
+    proved = ExactFuser(measure=measure, certify=True, seconds=600.0).fit(aligned)
+    assert plain.bound_ is plain.gap_ is plain.optimum_ is None
+    assert "does not prove" in plain.verdict()
+    assert proved.bound_ is not None
+    assert proved.objective_ >= plain.objective_
+    assert proved.bound_ >= plain.objective_ - 1e-12
+    assert proved.gap_ == pytest.approx(0.0, abs=1e-9)
+    inner = [0.999 * w + 0.001 / 3 for w in grid(3, 23)]  # inside, where documents tie by accident only
+    assert max(reached(aligned, w, measure) for w in inner) <= proved.bound_ + 1e-9
+
+
+def test_a_time_limit_says_what_is_left() -> None:
+    aligned = made_up(1, quality=(0.6, 0.6, 0.6, 0.5), n_queries=30, n_docs=300)
+    with pytest.warns(ConvergenceWarning, match=r"stopped after 0\.01 s: AP 0\.\d+; at most .* is left"):
+        fuser = ExactFuser(certify=True, seconds=0.01).fit(aligned)
+    assert not fuser.converged_
+    assert fuser.gap_ is not None
+    assert 0.0 < fuser.gap_ == fuser.bound_ - fuser.best_value_
+
+
+def test_a_gap_that_is_allowed_is_no_failure() -> None:
+    fuser = ExactFuser(certify=True, gap=0.05, seconds=600.0).fit(made_up(1))
+    assert fuser.converged_
+    assert fuser.gap_ is not None
+    assert 0.0 <= fuser.gap_ <= 0.05
+
+
+def test_the_centre_loses_no_more_than_allowed() -> None:
+    aligned = made_up(7)
+    best, centre = ExactFuser().fit(aligned), ExactFuser(weights="centre", plateau_loss=0.01).fit(aligned)
+    assert centre.best_weights_.tolist() == best.weights_.tolist() == best.best_weights_.tolist()
+    assert centre.weights_.tolist() != best.weights_.tolist()
+    assert best.objective_ - 0.01 - 1e-12 <= centre.objective_ <= best.objective_
+    assert centre.objective_ == pytest.approx(reached(aligned, centre.weights_), abs=1e-12)
+    assert (centre.plateau_.width >= best.plateau_.width).all()
+    assert best.plateau_.loss == 0.001
+
+
+def test_weights_of_queries_count() -> None:
+    """All weight on half of the queries is learning from that half."""
+    aligned = made_up(8, quality=(0.6, 0.5), n_queries=8)
+    half = replace(aligned, query_weights=np.array([1.0, 0.0] * 4))
+    fuser = ExactFuser().fit(half)
+    alone = ExactFuser().fit(aligned.select(np.arange(0, 8, 2)))
+    assert fuser.objective_ == pytest.approx(alone.objective_, abs=1e-12)
+    heavy = ExactFuser().fit(replace(aligned, query_weights=np.array([1.0, 1e-9] * 4)))
+    assert heavy.objective_ == pytest.approx(alone.objective_, abs=1e-6)
+    assert ExactFuser().fit(aligned).objective_ != pytest.approx(alone.objective_, abs=1e-6)
+
+
+def test_the_level_decides_what_is_relevant() -> None:
+    aligned = made_up(9, quality=(0.6, 0.5, 0.4))
+    relevant = np.flatnonzero(aligned.relevance == 1)
+    aligned.relevance[relevant[::2]] = 2
+    strict = ExactFuser(level=2).fit(aligned)
+    assert strict.objective_ == pytest.approx(reached(aligned, strict.weights_, "AP(rel=2)"), abs=1e-12)
+    named = ExactFuser(measure="AP(rel=2)").fit(aligned)
+    assert strict.weights_.tolist() == named.weights_.tolist()
+    assert (named.to_model().measure, named.to_model().relevance_level) == ("AP(rel=2)", 2)
+    graded = ExactFuser(measure="nDCG@5").fit(aligned)
+    assert graded.objective_ == pytest.approx(reached(aligned, graded.weights_, "nDCG@5"), abs=1e-12)
+
+
+def test_relevant_documents_that_nobody_returned_count() -> None:
+    aligned = made_up(10, quality=(0.8, 0.6))
+    n = len(aligned.queries)
+    missing = replace(aligned, unretrieved_starts=np.arange(n + 1) * 5, unretrieved=np.ones(5 * n, np.int32))
+    full, half = ExactFuser().fit(aligned), ExactFuser().fit(missing)
+    assert half.objective_ == pytest.approx(full.objective_ / 2, abs=1e-12)  # five of ten relevant are there
+    assert half.bound_ == pytest.approx(half.objective_, abs=1e-12)
+
+
+def test_nothing_relevant_returned_is_no_crash() -> None:
+    aligned = made_up(11)
+    n = len(aligned.queries)
+    lost = replace(aligned, unretrieved_starts=np.arange(n + 1), unretrieved=np.ones(n, np.int32))
+    lost.relevance[:] = 0
+    for certify in (False, True):
+        fuser = ExactFuser(certify=certify).fit(lost)
+        assert fuser.objective_ == 0.0
+        assert fuser.weights_.sum() == pytest.approx(1.0)
+        assert fuser.plateau_.width.tolist() == [1.0, 1.0, 1.0]
+
+
+def test_one_ranker_is_proved_at_once() -> None:
+    fuser = ExactFuser().fit(made_up(12, quality=(0.8,)))
+    assert (fuser.weights_.tolist(), fuser.gap_, fuser.bound_) == ([1.0], 0.0, fuser.objective_)
+
+
+def test_weights_that_owe_more_to_a_tie_are_kept_and_leave_no_gap() -> None:
+    """The relevant document ties under the second ranker alone and wins by its row; any mixture loses it."""
+    aligned = made_up(0, quality=(1.0, 1.0), n_queries=2, n_docs=2, n_relevant=1)
+    aligned.relevance[:] = [1, 0, 1, 0]
+    aligned.scores[:] = [[0.25, 0.25], [0.5, 0.25]] * 2
+    fuser = ExactFuser().fit(aligned)
+    assert fuser.weights_.tolist() == [0.0, 1.0]
+    assert (fuser.objective_, fuser.bound_, fuser.gap_) == (1.0, 0.5, 0.0)
+
+
+def test_the_seed_decides_the_random_lines() -> None:
+    aligned = made_up(13, quality=(0.5,) * 5, n_queries=20, n_docs=100)
+    same = [ExactFuser(seed=3).fit(aligned).weights_.tolist() for _ in range(2)]
+    assert same[0] == same[1]
+    assert any(ExactFuser(seed=s).fit(aligned).weights_.tolist() != same[0] for s in (0, 2))
+
+
+def test_history_tells_the_measure_and_map() -> None:
+    aligned = made_up(14)
+    fuser = ExactFuser(measure="nDCG@10").fit(aligned)
+    last = fuser.history_[-1]
+    assert last.objective == fuser.objective_ == max(step.objective for step in fuser.history_)
+    assert last.exact == pytest.approx(Problem(aligned, beta=1.0).exact(fuser.weights_))
+    assert fuser.n_iter_ == len(fuser.history_)
+    assert {step.start for step in fuser.history_} == {0, 1}
+
+
+def test_by_its_name_it_takes_every_measure_it_can_follow() -> None:
+    fuser = fit(made_up(15), method="exact", measure="nDCG@10")
+    assert isinstance(fuser, ExactFuser)
+    assert fuser.to_model().measure == "nDCG@10"
+    for measure in ("Bpref", "Judged@5", "IPrec@0.2"):
+        with pytest.raises(InputError, match="'exact' cannot maximise"):
+            make_fuser("exact", measure=measure)
+        with pytest.raises(InputError, match="'exact' cannot maximise"):
+            ExactFuser(measure=measure).fit(made_up(15))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"weights": "middle"},
+        {"plateau_loss": -0.1},
+        {"gap": -1.0},
+        {"seconds": 0.0},
+        {"n_climbs": 0},
+        {"n_random": -1},
+    ],
+)
+def test_senseless_options_are_refused(options: dict[str, object]) -> None:
+    with pytest.raises(InputError, match=f"{next(iter(options))}="):
+        ExactFuser(**options).fit(made_up(0))  # type: ignore[arg-type]  # wrong on purpose
