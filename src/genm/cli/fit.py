@@ -51,13 +51,14 @@ if TYPE_CHECKING:
     from genm.progress import Progress
     from genm.records import Qrels, Run
 
-METHODS = ("auto", "bat", "ip", "on", "uns", "enm")
+METHODS = ("auto", "bat", "ip", "on", "uns", "enm", "exact")
 TEXT = """Learn one weight per ranker and show what the weights reach on queries they have not seen.
 
-Without --qrels the weights are learned with no judgments at all (UnsEnM). Methods: auto (the default), and the
-paper's bat, ip, on, uns, enm. The model file holds everything that `genm fuse --model` needs to repeat the
-training's rules. With --target the training follows a search engine's rules (its normaliser, window and rule for
-missing documents), so that `genm export` can write the weights as that engine takes them."""
+Without --qrels the weights are learned with no judgments at all (UnsEnM). Methods: auto (the default), the
+paper's bat, ip, on, uns, enm, and exact (the best on the training queries). The model file holds everything
+that `genm fuse --model` needs to repeat the training's rules. With --target the training follows a search
+engine's rules (its normaliser, window and rule for missing documents), so that `genm export` can write the
+weights as that engine takes them."""
 EXAMPLES = (
     "genm fit --qrels qrels.txt bm25=bm25.trec dense=dense.trec -o model.json",
     "genm fit --qrels qrels.txt --measure nDCG@10 a.trec b.trec --format json",
