@@ -17,7 +17,7 @@ from genm._math.gains import Problem
 Array = NDArray[np.float64]
 
 ROUNDS = 2
-"""How often the centre is moved along every ranker's line; more rounds moved it no further to speak of."""
+"""How often the centre is moved along every ranker's line: the second time starts from where the first one led."""
 
 
 class Plateau(NamedTuple):
