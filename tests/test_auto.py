@@ -85,5 +85,20 @@ def test_methods_by_name() -> None:
         make_fuser("magic")
     with pytest.raises(InputError, match=r"maximises AP, not nDCG@10"):
         make_fuser("bat", measure="nDCG@10")
+    with pytest.raises(InputError, match=r"'enm' takes no beta"):
+        make_fuser("enm", beta=3.0)
     with pytest.raises(InputError, match="normalize"):
         AutoFuser(normalize="minmax").fit(made_up(0))
+
+
+def test_the_model_names_the_measure() -> None:
+    assert AutoFuser(measure="ndcg@10", folds=2, repeats=1).fit(made_up(0)).to_model().measure == "nDCG@10"
+
+
+def test_a_level_in_the_measure_is_the_level_learned_at() -> None:
+    aligned = made_up(6, quality=(0.6, 0.5))
+    rows = np.flatnonzero(aligned.relevance == 1)
+    aligned.relevance[rows[::2]] = 2
+    named, given = AutoFuser(measure="AP(rel=2)").fit(aligned), AutoFuser(measure="AP", level=2).fit(aligned)
+    assert named.weights_.tolist() == given.weights_.tolist()
+    assert named.weights_.tolist() != AutoFuser().fit(aligned).weights_.tolist()

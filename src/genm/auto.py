@@ -1,6 +1,8 @@
 """What a user gets who does not choose a method: candidates, shrinkage, and the measure they asked for."""
 
 from collections.abc import Callable
+from dataclasses import replace
+from inspect import signature
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -20,8 +22,9 @@ from genm.learn.exact import ExactFuser
 from genm.learn.newton import NewtonFuser
 from genm.learn.online import OnlineFuser
 from genm.learn.problem import Beta, Problem
-from genm.learn.scorer import Scorer, direct_search
+from genm.learn.scorer import Scorer, direct_search, with_level
 from genm.learn.tasks import check_measure
+from genm.model import Model
 
 Array = NDArray[np.float64]
 
@@ -92,6 +95,10 @@ class AutoFuser(Fuser):
         self.__dict__.update({name: value for name, value in vars(best).items() if name.endswith("_")})
         return self
 
+    def to_model(self) -> Model:
+        """Return what serving needs; the model names the measure that was maximised."""
+        return replace(super().to_model(), measure=str(with_level(parse_measure(self.measure), self.level)))
+
     def _plain(self) -> "AutoFuser":
         return AutoFuser(
             measure=self.measure, level=self.level, beta=self.beta, folds=self.folds, repeats=self.repeats,
@@ -99,8 +106,9 @@ class AutoFuser(Fuser):
         )  # fmt: skip
 
     def _fit(self, aligned: Aligned) -> Self:
-        problem = Problem(aligned, level=self.level, beta=self.beta)
-        scorer = Scorer(aligned, problem, parse_measure(self.measure), self.level)
+        measure = with_level(parse_measure(self.measure), self.level)
+        problem = Problem(aligned, level=max(self.level, measure.rel), beta=self.beta)
+        scorer = Scorer(aligned, problem, measure, self.level)
         self._remember(aligned)
         self.beta_ = problem.beta
         self.learned_ = _polish(self._learn(problem, scorer), scorer)
@@ -123,7 +131,7 @@ class AutoFuser(Fuser):
         ]
         ends += [simple["single"], simple["uniform"]]
         best = max(ends, key=scorer.mean)
-        if scorer.measure != Measure("AP", rel=self.level):
+        if not scorer.is_smoothed:
             best = direct_search(scorer, best)
         return best
 
@@ -222,6 +230,10 @@ def make_fuser(method: str, *, measure: Measure | str = "AP", **options: Any) ->
     """Return a fuser by its name on the command line, not yet fitted."""
     if method not in _METHODS:
         raise InputError(f"method={method!r}: expected one of {', '.join(sorted(_METHODS))}.")
+    make = _METHODS[method]
+    unknown = sorted(set(options) - set(signature(make).parameters))
+    if unknown:
+        raise InputError(f"method {method!r} takes no {', '.join(unknown)}. Leave it out, or use another method.")
     wanted = parse_measure(measure)
     if method == "auto":
         return AutoFuser(measure=wanted, **options)
@@ -232,4 +244,4 @@ def make_fuser(method: str, *, measure: Measure | str = "AP", **options: Any) ->
         raise InputError(f"method {method!r} maximises AP, not {wanted}. {advice}")
     if wanted.rel != 1:
         options.setdefault("level", wanted.rel)
-    return _METHODS[method](**options)
+    return make(**options)

@@ -19,13 +19,18 @@ class Scorer:
     def __init__(self, aligned: Aligned, problem: Problem, measure: Measure, level: int) -> None:
         self.measure = with_level(measure, level)
         self._problem = problem
-        self._quick = self.measure == Measure("AP", rel=level)
+        self._quick = self.measure == Measure("AP", rel=self.measure.rel)
         self._aligned = aligned
         self.query_weights = problem.tiles.query_weights
         if not self._quick:
             whole = len(problem.kept) == len(aligned.queries)
             self._aligned = aligned if whole else aligned.select(problem.kept)
             self._evaluator = AlignedEvaluator(self._aligned, [self.measure])
+
+    @property
+    def is_smoothed(self) -> bool:
+        """Whether the smoothed objective climbs this very measure."""
+        return self._quick
 
     def per_query(self, weights: Array) -> Array:
         """Return the measure of every training query."""
