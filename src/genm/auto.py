@@ -242,6 +242,6 @@ def make_fuser(method: str, *, measure: Measure | str = "AP", **options: Any) ->
     if wanted.name != "AP" or wanted.cutoff is not None or wanted.judged_only:
         advice = "Use method 'auto' or 'exact', or measure 'AP'."
         raise InputError(f"method {method!r} maximises AP, not {wanted}. {advice}")
-    if wanted.rel != 1:
+    if wanted.rel != 1 and method != "uns":  # it reads no grades
         options.setdefault("level", wanted.rel)
     return make(**options)
