@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.ascent import as_distribution, quasi_newton
+from genm._math.ascent import Ascent, Watch, as_distribution, quasi_newton
 from genm._math.compiled import over_items
 from genm._math.folds import fold_of_queries
 from genm.align import Aligned, renormalize
@@ -116,24 +116,33 @@ class AutoFuser(Fuser):
         simple = _simple_weights(scorer, len(self.rankers_))
         self.weights_ = _hold_back(self.learned_, self.shrunk_, simple, scorer)
         self.objective_ = problem.value(self.weights_)
-        self.converged_, self.n_iter_ = True, 1
-        self.history_ = [Step(0, 0, self.objective_, problem.exact(self.weights_))]
+        self._follow(problem, scorer)
+        self._warn_if_stopped_early()
         return self
 
     def _learn(self, problem: Problem, scorer: Scorer) -> Array:
         """Return the best weights for these queries, over-fitted or not."""
-        n = len(problem.rankers)
-        simple = _simple_weights(scorer, n)
-        starts = [simple["uniform"], 0.5 * simple["uniform"] + 0.5 * simple["single"]]
-        ends = [
-            quasi_newton(problem.gradient, start, tol=self.tol, max_iter=self.max_iter).alpha
-            for start in (starts if n > 1 else [])
-        ]
-        ends += [simple["single"], simple["uniform"]]
-        best = max(ends, key=scorer.mean)
-        if not scorer.is_smoothed:
-            best = direct_search(scorer, best)
-        return best
+        simple = _simple_weights(scorer, len(problem.rankers))
+        ends = [self._climb(problem, start).alpha for start in _starts(simple)]
+        best = max([*ends, simple["single"], simple["uniform"]], key=scorer.mean)
+        return best if scorer.is_smoothed else direct_search(scorer, best)
+
+    def _climb(self, problem: Problem, start: Array, watch: Watch | None = None) -> Ascent:
+        return quasi_newton(problem.gradient, start, tol=self.tol, max_iter=self.max_iter, watch=watch)
+
+    def _follow(self, problem: Problem, scorer: Scorer) -> None:
+        """Climb once more and keep the learning curves, which the many climbs of the folds have no use for."""
+        self.history_, ends = [], []
+        for number, start in enumerate(_starts(_simple_weights(scorer, len(problem.rankers)))):
+
+            def watch(iteration: int, alpha: Array, objective: float, number: int = number) -> None:
+                self.history_.append(Step(number, iteration, objective, problem.exact(alpha)))
+
+            ends.append(self._climb(problem, start, watch))
+        self.converged_ = all(end.converged for end in ends)
+        self.n_iter_ = max([end.n_iter for end in ends], default=1)
+        last = Step(len(ends), 0, self.objective_, problem.exact(self.weights_))
+        self.history_.append(last)  # after the measure's own search and the holding back
 
     def _choose(self, problem: Problem, scorer: Scorer) -> tuple[Shrunk, float]:
         """Return how far to hold back, by cross-validation inside the training queries."""
@@ -182,6 +191,12 @@ def _polish(learned: Array, scorer: Scorer) -> Array:
     """Return weights moved on the exact measure, if the smoothed one had missed a real gain."""
     polished = direct_search(scorer, learned, steps=(0.05, 0.02, 0.01, 0.005))
     return polished if scorer.mean(polished) > scorer.mean(learned) + WORTH_POLISHING else learned
+
+
+def _starts(simple: dict[str, Array]) -> list[Array]:
+    """Return where climbs begin: uniform weights, and half-way from there to the best single ranker."""
+    uniform, single = simple["uniform"], simple["single"]
+    return [uniform, 0.5 * uniform + 0.5 * single] if len(uniform) > 1 else []
 
 
 def _simple_weights(scorer: Scorer, n_rankers: int) -> dict[str, Array]:

@@ -134,7 +134,12 @@ def barrier(
 
 
 def quasi_newton(
-    gradient: Callable[[Array], tuple[float, Array]], start: Array, *, tol: float, max_iter: int
+    gradient: Callable[[Array], tuple[float, Array]],
+    start: Array,
+    *,
+    tol: float,
+    max_iter: int,
+    watch: Watch | None = None,
 ) -> Ascent:
     """Maximise f on the simplex (Problem P3) with first derivatives alone.
 
@@ -153,6 +158,8 @@ def quasi_newton(
 
     first = float(np.linalg.norm(g - g.mean()))
     curvature = np.eye(len(alpha)) * max(first / _FIRST_STEP, 1e-12)  # of -f
+    if watch is not None:
+        watch(0, alpha, f)
     while n < max_iter:
         n += 1
         free = _free(alpha, g)
@@ -160,11 +167,15 @@ def quasi_newton(
         if free.sum() > 1:
             step[free] = _modified_newton_step(g[free], -curvature[np.ix_(free, free)])
         trial, risen = _climb(value, alpha, f, g, step)
-        if trial is None or risen - f < tol:
-            end = alpha if trial is None else trial
-            return Ascent(end, max(f, risen), n, converged=True)
+        if trial is None:
+            return Ascent(alpha, f, n, converged=True)
+        gain = risen - f
         curvature = _bfgs(curvature, trial - alpha, g - g_trial)
         alpha, f, g = trial, risen, g_trial
+        if watch is not None:
+            watch(n, alpha, f)
+        if gain < tol:
+            return Ascent(alpha, f, n, converged=True)
     return Ascent(alpha, f, n, converged=False)
 
 
