@@ -1,0 +1,54 @@
+"""The README's examples run."""
+
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from genm.cli.main import app
+
+README = (Path(__file__).parent.parent / "README.md").read_text()
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Runs and judgments under the names that the README uses, six queries of thirty documents."""
+    rng = np.random.default_rng(0)
+    monkeypatch.chdir(tmp_path)
+    relevant = {q: set(rng.choice(30, 4, replace=False).tolist()) for q in range(6)}
+    lines = [f"q{q} 0 d{d} 1\n" for q, docs in relevant.items() for d in sorted(docs)]
+    for name in ("qrels.txt", "new.qrels"):
+        (tmp_path / name).write_text("".join(lines))
+    for name in ("bm25", "dense", "sparse", "new-bm25", "new-dense", "b", "d"):
+        rows = [
+            f"q{q} Q0 d{d} 0 {rng.normal() + 1.5 * (d in relevant[q]):.4f} x\n" for q in range(6) for d in range(30)
+        ]
+        (tmp_path / f"{name}.trec").write_text("".join(rows))
+    return tmp_path
+
+
+def test_the_python_example_runs(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = re.search(r"```python\n(.*?)```", README, re.DOTALL)
+    assert code is not None
+    exec(compile(code[1], "README.md", "exec"), {})
+    printed = capsys.readouterr().out
+    assert "'bm25'" in printed
+    assert (files / "model.json").is_file()
+
+
+def test_the_commands_run_in_their_order(files: Path) -> None:
+    from typer.testing import CliRunner
+
+    block = README.split("## On the command line")[1].split("Every command")[0]
+    commands = [shlex.split(line.strip(), comments=True) for line in block.splitlines() if "genm " in line]
+    assert len(commands) >= 10
+    for words in commands:
+        if words[1] == "rank":  # pydocs takes a minute; tests/rankers has it
+            continue
+        if words[1] == "update":  # goes on with a stream, so it needs a model that holds one
+            stream = "fit --method on --qrels qrels.txt bm25=bm25.trec dense=dense.trec -o model.json"
+            assert CliRunner().invoke(app, stream.split()).exit_code == 0
+        done = CliRunner().invoke(app, words[1:])
+        assert done.exit_code == 0, (words, done.output)
