@@ -45,14 +45,18 @@ class Shrunk(NamedTuple):
     amount: float
 
 
+UNLESS_SHOWN = Shrunk("uniform", 0.75)
+"""What is done unless the folds show better: where judged queries are few, most of what is learned is noise."""
+
+
 class AutoFuser(Fuser):
     """Learn weights for the measure you ask for, no further from simple ones than the data justifies.
 
     The smoothed MAP is climbed by BFGS from uniform weights and from half-way to the best single ranker;
-    other measures are then climbed directly. Few queries overfit, so the result is
-    moved towards uniform weights, or towards the best single ranker, if cross-validation inside the training
-    queries shows that this gains more than its own standard error, and as far as it shows; but never so far
-    that uniform weights or a single ranker would be better on the training queries.
+    other measures are then climbed directly. Few queries overfit, so the result is moved towards uniform
+    weights by the share of `UNLESS_SHOWN`, unless cross-validation inside the training queries shows that another
+    share, or moving towards the best single ranker, gains more than its own standard error; but never so far that
+    uniform weights or a single ranker would be better on the training queries.
 
     Objective: smoothed MAP with j sorted, then the exact measure. Set: the simplex.
     """
@@ -169,22 +173,22 @@ class AutoFuser(Fuser):
         reached = np.zeros((len(ways), n_queries))
         for outside, values in over_items(held_out, jobs):
             reached[:, outside] += values / self.repeats
-        best = _clearly_best(reached, scorer.query_weights)
+        best = _clearly_best(reached, scorer.query_weights, ways.index(UNLESS_SHOWN))
         return ways[best], float(reached[best] @ scorer.query_weights / scorer.query_weights.sum())
 
 
-def _clearly_best(reached: Array, query_weights: Array) -> int:
-    """Return the way whose gain over row 0, no holding back, exceeds its own standard error the most, else 0.
+def _clearly_best(reached: Array, query_weights: Array, reference: int) -> int:
+    """Return the way whose gain over the reference exceeds its own standard error the most, else the reference.
 
-    `reached` holds a row of held-out values per way. A gain within its error is no reason to hold back.
+    `reached` holds a row of held-out values per way. A gain within its error is no reason to choose differently.
     """
     share = query_weights / query_weights.sum()
-    gain = reached - reached[0]
+    gain = reached - reached[reference]
     mean = gain @ share
     error = np.sqrt((((gain - mean[:, None]) ** 2) @ share) / max(reached.shape[1] - 1, 1))
     clear = mean - error
-    best = int(np.argmax(clear))
-    return best if clear[best] > 0.0 else 0
+    clear[reference] = 0.0
+    return int(np.argmax(clear))
 
 
 def _polish(learned: Array, scorer: Scorer) -> Array:
