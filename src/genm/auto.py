@@ -49,13 +49,17 @@ UNLESS_SHOWN = Shrunk("uniform", 0.75)
 """What is done unless the folds show better: where judged queries are few, most of what is learned is noise."""
 
 
+ONCE_IN_TEN = 1.28
+"""Standard errors that a gain of luck alone exceeds once in ten times."""
+
+
 class AutoFuser(Fuser):
     """Learn weights for the measure you ask for, no further from simple ones than the data justifies.
 
     The smoothed MAP is climbed by BFGS from uniform weights and from half-way to the best single ranker;
     other measures are then climbed directly. Few queries overfit, so the result is moved towards uniform
     weights by the share of `UNLESS_SHOWN`, unless cross-validation inside the training queries shows that another
-    share, or moving towards the best single ranker, gains more than its own standard error; but never so far that
+    share, or moving towards the best single ranker, gains clearly more; but never so far that
     uniform weights or a single ranker would be better on the training queries.
 
     Objective: smoothed MAP with j sorted, then the exact measure. Set: the simplex.
@@ -178,15 +182,16 @@ class AutoFuser(Fuser):
 
 
 def _clearly_best(reached: Array, query_weights: Array, reference: int) -> int:
-    """Return the way whose gain over the reference exceeds its own standard error the most, else the reference.
+    """Return the way whose gain over the reference is clearest, else the reference.
 
-    `reached` holds a row of held-out values per way. A gain within its error is no reason to choose differently.
+    `reached` holds a row of held-out values per way. A gain that luck would give once in ten times, which is 1.28
+    standard errors, is no reason to choose differently.
     """
     share = query_weights / query_weights.sum()
     gain = reached - reached[reference]
     mean = gain @ share
     error = np.sqrt((((gain - mean[:, None]) ** 2) @ share) / max(reached.shape[1] - 1, 1))
-    clear = mean - error
+    clear = mean - ONCE_IN_TEN * error
     clear[reference] = 0.0
     return int(np.argmax(clear))
 
