@@ -204,3 +204,38 @@ def _is_reached_by_a_tie(starts, scores, grades, found):
             if (np.abs(fused - fused[d])[differ] < 1e-6).any():
                 return True
     return False
+
+
+@settings(deadline=None, max_examples=10)
+@given(small_queries(), st.sampled_from([1, 3]))
+def test_certificates_of_ndcg_hold_in_exact_arithmetic(queries, cutoff):
+    starts, scores, grades = as_arrays(queries)
+    found = best_weights(
+        graded_problem(starts, scores, grades, np.ones(2), np.ones(2), cutoff=cutoff), certificate=True
+    )
+
+    def gain(_: int, rank: int) -> Fraction:
+        return Fraction(1 / log2(rank + 1)) if rank <= cutoff else Fraction(0)
+
+    tasks = [
+        [(rows, {d for d, g in enumerate(own) if g >= level}, Fraction(1, 2), gain) for level in (1, 2)]
+        for rows, own in queries
+    ]
+    check(found, tasks)
+
+
+def test_the_checker_finds_fault():
+    with pytest.raises(ValueError, match="ends before"):
+        exact.tree_leaves(2, [1, -1], [0.5, 0.3])
+    with pytest.raises(ValueError, match="goes on after"):
+        exact.tree_leaves(2, [-1, -1], [0.5, 0.3])
+    with pytest.raises(ValueError, match=r"share 1\.0"):
+        exact.tree_leaves(2, [1, -1, -1], [1.0, 0.3, 0.3])
+
+
+def test_limits_that_make_no_sense_are_named():
+    problem = random_problem(2, 20, 2, 1)
+    with pytest.raises(InputError, match="expected gap >= 0 and seconds > 0; found -1"):
+        best_weights(problem, gap=-1.0)
+    with pytest.raises(InputError, match="found 0"):
+        best_weights(problem, seconds=0.0)
