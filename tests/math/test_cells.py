@@ -1,7 +1,7 @@
 """The certified optimum: against lines, random weights and an exact reading of its certificates."""
 
-import itertools
 from fractions import Fraction
+from math import log2
 
 import certificates as exact
 import numpy as np
@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from genm._math.cells import Optimum, best_weights, leaves
 from genm._math.climbing import climb
 from genm._math.crossings import line_profile, value_at
-from genm._math.gains import Problem, binary_problem
+from genm._math.gains import Problem, binary_problem, graded_problem
+from genm.errors import InputError
 
 
 def random_scores(n_queries: int, n: int, n_rankers: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -197,7 +198,7 @@ def _is_reached_by_a_tie(starts, scores, grades, found):
     """A tie on a line of no width can beat all generic weights; no cell around it is ever free of it, so the bound
     stays true but open. The weights returned then lie next to a tie of a relevant row with a different one.
     """
-    for low, high in itertools.pairwise(starts):
+    for low, high in zip(starts[:-1], starts[1:], strict=True):  # noqa: RUF007
         fused = scores[low:high] @ found.weights
         for d in np.flatnonzero(grades[low:high] > 0):
             differ = (scores[low:high] != scores[low + d]).any(axis=1)
