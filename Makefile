@@ -21,12 +21,12 @@ $(VENV)/.made:
 
 $(VENV)/.ready: pyproject.toml constraints.txt | $(VENV)/.made
 	@echo ">> installing genm and what it needs (versions: constraints.txt)"
-	@$(PIP) install -q -c constraints.txt -e '.[rankers]'
+	@$(PIP) install -q -c constraints.txt -e '.[rankers,plots]'
 	@touch $@
 
 $(VENV)/.tested: pyproject.toml constraints.txt $(VENV)/.ready
 	@echo ">> installing the test tools"
-	@$(PIP) install -q -c constraints.txt -e '.[rankers,pandas]' --group dev
+	@$(PIP) install -q -c constraints.txt -e '.[rankers,pandas,plots]' --group dev
 	@touch $@
 
 demo: $(VENV)/.ready  ## set up, then run the main job on an embedded example
