@@ -1,4 +1,4 @@
-"""The house style: drawings that repeat to the byte, keep their letters, and never tell series apart by hue alone."""
+"""The house style: drawings that repeat to the byte, keep their letters, and differ in more than hue."""
 
 import xml.etree.ElementTree as ET
 

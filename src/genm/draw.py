@@ -5,7 +5,6 @@ The hues are those of Okabe and Ito, "Color Universal Design" (2008).
 """
 
 import io
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from genm.errors import MissingExtraError
@@ -20,7 +19,7 @@ _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 HEAT = "cividis"
 """The colour map of heat maps: its lightness rises evenly, for every kind of colour vision."""
 
-_STYLE: Mapping[str, Any] = {
+_STYLE: Any = {
     "axes.spines.right": False,
     "axes.spines.top": False,
     "axes.grid": True,
@@ -58,7 +57,7 @@ def new_figure(
         from matplotlib.figure import Figure
     except ImportError:
         raise MissingExtraError("drawing", "plots") from None
-    with rc_context(dict(_STYLE)):
+    with rc_context(_STYLE):
         figure = Figure(figsize=(width, height))
         axes = figure.subplots(rows, columns, squeeze=False)
     return figure, list(axes.flat)
@@ -69,6 +68,6 @@ def to_svg(figure: "Figure", title: str) -> str:
     from matplotlib import rc_context
 
     buffer = io.StringIO()
-    with rc_context(dict(_STYLE)):
+    with rc_context(_STYLE):
         figure.savefig(buffer, format="svg", metadata={"Title": title, "Date": None, "Creator": "genm"})
     return buffer.getvalue()
