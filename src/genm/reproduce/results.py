@@ -1,0 +1,122 @@
+"""What the experiment found: per collection and method the held-out values, and the tables made of them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genm.align import Aligned
+from genm.evaluate import Measure
+from genm.records import Note
+from genm.reproduce.cells import Table
+
+Array = NDArray[np.float64]
+Kind = Literal["single", "rule", "unsupervised", "supervised", "printed"]
+
+MEASURES: tuple[tuple[str, Measure], ...] = (
+    ("MAP", Measure("AP")),
+    ("Pr@1", Measure("P", cutoff=1)),
+    ("Pr@5", Measure("P", cutoff=5)),
+)
+"""The paper's measures under its names; the last axis of values is in this order."""
+RECALL_LEVELS: tuple[float, ...] = tuple(level / 10 for level in range(11))
+"""Where the precision-recall curves are taken."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MethodResult:
+    """One method on one collection, measured on queries that its weights had not seen."""
+
+    name: str
+    kind: Kind
+    """single: one ranker; rule: no weights to learn; unsupervised: no labels seen; printed: Algorithms 1 and 2 as
+    they stand in the paper, with or without some of the repairs."""
+    values: Array
+    """(splits, queries, 3) held-out values of MEASURES; a method that no split can change has a single one."""
+    curves: Array
+    """(splits, 11) held-out interpolated precision at RECALL_LEVELS, averaged over the queries."""
+    weights: Array
+    """(splits, folds, K) what was learned without each fold; (0, 0, K) for a method without weights."""
+    train: Array
+    """(splits, folds) MAP on the queries learned from; (0, 0) where nothing was learned from labels."""
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def per_query(self) -> Array:
+        """(queries, 3) values averaged over the splits: what the paired tests compare."""
+        return np.asarray(self.values.mean(axis=0))
+
+    @property
+    def per_split(self) -> Array:
+        """(splits, 3) mean over all queries in each split: what the spread is taken of."""
+        return np.asarray(self.values.mean(axis=1))
+
+    @property
+    def mean(self) -> Array:
+        """(3,) mean over queries and splits."""
+        return np.asarray(self.per_split.mean(axis=0))
+
+    @property
+    def spread(self) -> Array:
+        """(3,) standard deviation over the splits; 0 with a single one."""
+        return np.asarray(self.per_split.std(axis=0, ddof=1 if len(self.values) > 1 else 0))
+
+    @property
+    def curve(self) -> Array:
+        """(11,) the precision-recall curve, averaged over the splits."""
+        return np.asarray(self.curves.mean(axis=0))
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Counts of one collection."""
+
+    documents: int
+    queries: int
+    judged: int
+    """Queries with a relevant document: only these are measured."""
+    terms: int
+    """In the vocabulary that our rankers use."""
+    terms_as_printed: int | None
+    """In the vocabulary of the paper's recipe; None where its stop list is not at hand."""
+    relevant: int
+    """Pairs of a query and a relevant document."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CollectionResult:
+    """Everything found on one collection."""
+
+    name: str
+    """As `load_collection` knows it: med, cran, cisi, cacm, mc, pydocs."""
+    title: str
+    """As the paper writes it: MED, CRAN, CISI, CACM, MC."""
+    facts: Facts
+    aligned: Aligned
+    """The paper's four rankers: raw cosines of all documents (no normaliser), judged queries only."""
+    fold: NDArray[np.int64]
+    """(splits, queries) the fold that each query was held out in."""
+    methods: Mapping[str, MethodResult]
+    """The paper's rankers, by the method's name, in the order of the tables."""
+    more: Mapping[str, MethodResult] = field(default_factory=dict)
+    """The same with further rankers in the ensemble; empty where that was not asked for."""
+    more_rankers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Results:
+    """What one run of the experiment found."""
+
+    collections: tuple[CollectionResult, ...]
+    splits: int
+    seed: int
+    tables: tuple[Table, ...] = ()
+    timings: Mapping[str, float] = field(default_factory=dict)
+    """Seconds by the part of the work."""
+    notes: tuple[Note, ...] = ()
+
+    def collection(self, name: str) -> CollectionResult | None:
+        """Return what was found on a collection; None if it was not asked for."""
+        return next((found for found in self.collections if found.name == name), None)
