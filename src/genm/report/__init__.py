@@ -1,1 +1,1 @@
-"""Evidence that a person can look at: one page that shows what the weights are worth."""
+"""Evidence that a person can look at: one page about a model, and the same for papers and pipelines."""
