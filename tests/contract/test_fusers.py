@@ -27,11 +27,13 @@ JUDGED: dict[str, Callable[..., Fuser]] = {
     "ip": BarrierFuser,
     "on": OnlineFuser,
     "on, as printed": lambda **o: OnlineFuser(schedule="paper", **o),
+    "on, free": lambda **o: OnlineFuser(**{"schedule": "paper", "free": True, "tol": 1e-2, **o}),
 }
 MAKERS: dict[str, Callable[..., Fuser]] = {
     **JUDGED,
     "uns": CotrainFuser,
     "uns, co-trained": lambda **o: CotrainFuser(**{"trust": 1.0, "tol": 1e-2, **o}),
+    "uns, free": lambda **o: CotrainFuser(**{"trust": 1.0, "tol": 1e-2, "schedule": "paper", "free": True, **o}),
 }
 every_fuser = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS.keys())
 every_judged_fuser = pytest.mark.parametrize("make", JUDGED.values(), ids=JUDGED.keys())

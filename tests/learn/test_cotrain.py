@@ -102,6 +102,29 @@ def test_one_round_by_hand() -> None:
     np.testing.assert_allclose(fuser.weights_, best, atol=1e-12)
 
 
+def test_one_free_round_by_hand() -> None:
+    """Algorithm 4 as printed, from zeros: step 1/t along the gradient in all but the label giver's weight."""
+    aligned, w = made_up(3), np.zeros(3)
+    marks, beta = fake_labels(aligned, n=10), 30.0
+    for k in range(3):
+        others = np.arange(3) != k
+        problem = Problem(aligned, beta=beta).with_labels(marks[:, k].copy())
+        w = np.where(others, w + problem.gradient(np.where(others, w, 0.0))[1] / (k + 2), w)
+    fuser = CotrainFuser(
+        sigma=0.0, trust=1.0, schedule="paper", free=True, beta=beta, starts=[[0, 0, 0]], max_iter=1, tol=1.0
+    ).fit(aligned)
+    assert [step.weights for step in fuser.history_] == [(0.0, 0.0, 0.0), pytest.approx(tuple(w), abs=1e-12)]
+    best = max(fuser.history_, key=lambda step: step.objective)
+    np.testing.assert_allclose(fuser.weights_, as_distribution(np.array(best.weights)), atol=1e-12)
+
+
+def test_free_weights_start_from_all_binary_vectors() -> None:
+    fuser = CotrainFuser(trust=1.0, schedule="paper", free=True, max_iter=1, tol=9.0, beta=30.0).fit(made_up(3))
+    starts = {step.weights for step in fuser.history_ if step.iteration == 0}
+    assert len(starts) == 8
+    assert (0.0, 0.0, 0.0) in starts
+
+
 def test_co_training_climbs_its_objective() -> None:
     for seed in range(5):
         fuser = CotrainFuser(sigma=0.0, starts=[[0.1, 0.1, 0.8]], trust=1.0, tol=1e-2)
@@ -198,6 +221,8 @@ def test_labels_by_threshold_are_used() -> None:
         ({"trust": 1.5}, "from 0 .* to 1"),
         ({"schedule": "wild"}, "paper, adaptive"),
         ({"starts": [[1, 0, 0]]}, "trust=0 never leaves"),
+        ({"free": True, "trust": 1.0}, 'expected schedule="paper"'),
+        ({"free": True, "schedule": "paper"}, "expected trust=1"),
     ],
 )
 def test_senseless_options_are_refused(options: dict[str, Any], said: str) -> None:

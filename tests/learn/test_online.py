@@ -131,3 +131,31 @@ def test_other_rankers_unknown_schedules_and_other_models_are_refused() -> None:
         OnlineFuser.from_model(NewtonFuser().fit(made_up(0)).to_model())
     with pytest.raises(InputError, match="no judgments"):
         fuser.partial_fit(made_up(0, labelled=False))
+
+
+def test_free_weights_leave_zero_and_are_judged_as_they_are() -> None:
+    """The paper's start (0, 0, 0): every document ties there, and the first step already moves."""
+    aligned = made_up(7)
+    problem = Problem(aligned, beta=60.0)
+    fuser = OnlineFuser(schedule="paper", beta=60.0, free=True, starts=[[0, 0, 0]], tol=1e-4, min_iter=10)
+    fuser.fit(aligned)
+    first, last = fuser.history_[0], fuser.history_[-1]
+    assert first.weights == (0.0, 0.0, 0.0)
+    assert first.objective == pytest.approx(problem.value(np.zeros(3)))
+    assert last.weights == tuple(fuser.raw_weights_)
+    assert last.objective == pytest.approx(problem.value(fuser.raw_weights_))
+    assert last.objective > first.objective + 0.1
+    assert last.exact == pytest.approx(problem.exact(fuser.weights_))
+    assert last.iteration >= 10
+
+
+def test_free_weights_start_from_all_binary_vectors_unscaled() -> None:
+    fuser = OnlineFuser(schedule="paper", beta=60.0, free=True, max_iter=1).fit(made_up(8))
+    assert [step.weights for step in fuser.history_ if step.iteration == 0] == [
+        (float(a), float(b), float(c)) for a in (0, 1) for b in (0, 1) for c in (0, 1)
+    ]
+
+
+def test_free_weights_need_the_printed_steps() -> None:
+    with pytest.raises(InputError, match='expected schedule="paper"'):
+        OnlineFuser(free=True).fit(made_up(0))

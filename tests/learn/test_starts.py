@@ -31,3 +31,17 @@ def test_the_seed_matters_only_beyond_six() -> None:
 def test_useless_starts_are_refused(given_starts: list[list[float]]) -> None:
     with pytest.raises(InputError, match="starts"):
         starting_points(2, seed=0, given=given_starts)
+
+
+def test_free_starts_are_the_paper_s_sixteen_unscaled() -> None:
+    points = starting_points(4, seed=0, free=True)
+    assert points.shape == (16, 4)
+    assert points[0].tolist() == [0, 0, 0, 0]
+    assert set(points.ravel().tolist()) == {0.0, 1.0}
+    assert len(starting_points(7, seed=0, free=True)) == 3 * 7 + 2
+    assert starting_points(2, seed=0, given=[[0, 0], [3, 1]], free=True).tolist() == [[0, 0], [3, 1]]
+
+
+def test_zeros_are_refused_on_the_simplex_with_advice() -> None:
+    with pytest.raises(InputError, match="unless weights are free"):
+        starting_points(2, seed=0, given=[[0, 0]])

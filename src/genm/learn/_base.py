@@ -29,6 +29,8 @@ class Step:
     """What the fuser climbs: the smoothed MAP, or the exact one."""
     exact: float
     """MAP as it is measured (P1); for the label-free fuser, under its own labels."""
+    weights: tuple[float, ...] = ()
+    """Where this was, where the fuser tells: a distribution, or free weights as they are."""
 
 
 class Fuser(ABC):

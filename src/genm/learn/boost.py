@@ -69,7 +69,7 @@ class BoostFuser(Fuser):
             weights = votes / votes.sum()
             ap = problem.exact_per_query(weights)
             reached = float(prior @ ap)
-            self.history_.append(Step(0, t, reached, reached))
+            self.history_.append(Step(0, t, reached, reached, tuple(weights.tolist())))
             if reached > best_map + self.tol:
                 best, best_map = weights.copy(), reached
             elif t >= max(n, self.min_iter):
@@ -92,7 +92,7 @@ class BoostFuser(Fuser):
                     value = problem.exact(trial)
                     if value > reached:
                         weights, reached = trial, value
-            self.history_.append(Step(0, len(self.history_), reached, reached))
+            self.history_.append(Step(0, len(self.history_), reached, reached, tuple(weights.tolist())))
             if reached - before < self.tol:
                 if step < 1e-3 and t + 1 >= self.min_iter:
                     return weights

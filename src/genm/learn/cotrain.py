@@ -1,26 +1,23 @@
 """UnsEnM: weights without a judgment, by rankers that teach each other."""
 
-from typing import Literal, Self, get_args
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.agreement import Moments, agreement_penalty, score_moments
-from genm._math.ascent import as_distribution, project_to_simplex
 from genm._math.compiled import over_items
 from genm.align import Aligned
 from genm.errors import InputError
 from genm.learn._base import Fuser, Step
+from genm.learn.lessons import FreeLessons, Lessons
 from genm.learn.multistart import check_stopping
-from genm.learn.problem import Beta, Problem
-from genm.learn.quality import Labels, Quality, estimate_quality, fake_labels, units_of
+from genm.learn.problem import Beta
+from genm.learn.quality import Labels, Quality
+from genm.learn.schedule import STRIDE, Schedule, check_free, check_schedule
 from genm.learn.starts import Starts, starting_points
 from genm.records import Note
 
 Array = NDArray[np.float64]
-Schedule = Literal["paper", "adaptive"]
-
-_STRIDE = 0.25  # the adaptive schedule's first step, as a share of the simplex's edge
 
 
 class CotrainFuser(Fuser):
@@ -38,6 +35,9 @@ class CotrainFuser(Fuser):
     (docs/unsupervised.md). So `weights_` go only the share `trust` of the way from the estimate to the end of
     co-training, by default none of it; `trust=1` is Algorithm 4. If several `starts` are given, the end is taken
     whose ensemble is nearest to the estimate's, in the squared difference of scores that P8's penalty uses.
+
+    `free` lets the weights go where the printed steps lead, from starts that are not scaled, zeros included, as the
+    paper's learning curves do; without `starts` they are then all binary vectors.
     """
 
     method = "uns"
@@ -63,6 +63,7 @@ class CotrainFuser(Fuser):
         schedule: Schedule = "adaptive",
         beta: Beta = "auto",
         starts: Starts = None,
+        free: bool = False,
         tol: float = 1e-4,
         min_iter: int = 1,
         max_iter: int = 50,
@@ -70,12 +71,13 @@ class CotrainFuser(Fuser):
     ) -> None:
         self.labels, self.n, self.threshold = labels, n, threshold
         self.sigma, self.trust, self.schedule, self.beta, self.starts = sigma, trust, schedule, beta, starts
+        self.free = free
         self.tol, self.min_iter, self.max_iter, self.seed = tol, min_iter, max_iter, seed
 
     def fit(self, aligned: Aligned) -> Self:
         """Estimate, co-train from every start, hold back. Judgments are not looked at."""
         self._check()
-        lessons = _Lessons(aligned, self)
+        lessons = FreeLessons(aligned, self) if self.free else Lessons(aligned, self)
         self._remember(aligned)
         self.beta_, self.quality_, self.notes_ = lessons.beta, lessons.quality, lessons.notes
         self.estimate_ = lessons.quality.weights()
@@ -89,10 +91,10 @@ class CotrainFuser(Fuser):
         self._warn_if_stopped_early()
         return self
 
-    def _hold_back(self, lessons: "_Lessons", estimate: Array) -> Array:
+    def _hold_back(self, lessons: Lessons, estimate: Array) -> Array:
         """Co-train from every start; return the shares `trust` of the way from the estimate to the end kept."""
-        given = self.estimate_ if self.starts is None else self.starts
-        starts = starting_points(len(self.estimate_), seed=self.seed, given=given)
+        given = self.estimate_ if self.starts is None and not self.free else self.starts
+        starts = starting_points(len(self.estimate_), seed=self.seed, given=given, free=self.free)
         paths = over_items(lambda s: self._cotrain(lessons, s, starts[s]), range(len(starts)))
         ends = [lessons.weights(path.best) for path in paths]
         nearest = int(np.argmin([lessons.distance(end, self.estimate_) for end in ends]))
@@ -103,8 +105,9 @@ class CotrainFuser(Fuser):
 
     def _check(self) -> None:
         check_stopping(self.tol, self.min_iter, self.max_iter)
-        if self.schedule not in get_args(Schedule):
-            raise InputError(f"schedule={self.schedule!r}: expected one of {', '.join(get_args(Schedule))}.")
+        check_free(free=self.free, schedule=check_schedule(self.schedule))
+        if self.free and not self.trust >= 1.0:
+            raise InputError("free=True: expected trust=1; what is held back lies on the simplex.")
         if not 0.0 <= self.trust <= 1.0:
             raise InputError(f"trust={self.trust!r}: expected a share from 0 (the estimate) to 1 (co-training).")
         if self.starts is not None and not self.trust > 0.0:
@@ -112,7 +115,7 @@ class CotrainFuser(Fuser):
         if not 0.0 <= self.sigma < np.inf:
             raise InputError(f"sigma={self.sigma!r}: expected a finite number, 0 or greater.")
 
-    def _cotrain(self, lessons: "_Lessons", number: int, start: Array) -> "_Path":
+    def _cotrain(self, lessons: Lessons, number: int, start: Array) -> "_Path":
         """Let the rankers teach in turn until a round changes the objective by less than tol."""
         path = _Path(number, lessons.shares(start), lessons)
         shares, t, squares = path.best, 1, 0.0
@@ -121,120 +124,27 @@ class CotrainFuser(Fuser):
                 t += 1
                 slope = lessons.slope(teacher, shares)
                 squares += float(slope @ slope)
-                stride = 1.0 / t if self.schedule == "paper" else _STRIDE / np.sqrt(max(squares, 1e-300))
+                stride = 1.0 / t if self.schedule == "paper" else STRIDE / np.sqrt(max(squares, 1e-300))
                 shares = lessons.step(teacher, shares, stride * slope)
             path.add(shares, lessons)
             path.converged = abs(path.change) < self.tol and len(path.steps) > self.min_iter
         return path
 
 
-class _Lessons:
-    """The rankers as teachers: the problem that each one's labels pose to the others.
-
-    Steps are taken in shares, weights in units of how high a ranker's top stands, so that a ranker's scale does
-    not decide how fast its weight moves; with the printed steps shares are the weights themselves.
-    """
-
-    def __init__(self, aligned: Aligned, fuser: CotrainFuser) -> None:
-        marks = fake_labels(aligned, labels=fuser.labels, n=fuser.n, threshold=fuser.threshold)
-        problem = Problem.unlabelled(aligned, beta=fuser.beta)
-        self.beta, self.quality = problem.beta, estimate_quality(aligned, marks)
-        self.notes: tuple[Note, ...] = ()
-        self.sigma = fuser.sigma
-        printed = fuser.schedule == "paper"
-        self.units = np.ones(len(aligned.rankers)) if printed else units_of(self.quality.height)
-        self.moments: Moments = score_moments(aligned.starts, aligned.scores, aligned.query_weights)
-        self.problems: dict[int, Problem] = {}
-        for k, ranker in enumerate(aligned.rankers):
-            labelled = problem.with_labels(np.ascontiguousarray(marks[:, k]))
-            taught = np.flatnonzero(labelled.tiles.n_relevant > 0)
-            if len(taught):
-                self.problems[k] = labelled.select(taught)
-            else:
-                self._note("no-labels", f"{ranker} puts no document above another and teaches nothing.")
-        n = len(aligned.rankers)
-        self.students = ~np.eye(n, dtype=np.bool_) if n > 2 else np.ones((n, n), np.bool_)
-        if n == 2:
-            text = (
-                "two rankers: both stay in the model while either gives the labels, since one left has no choice."
-            )
-            self._note("two-rankers", text)
-        self.teachers = tuple(self.problems)
-
-    def _note(self, code: str, text: str) -> None:
-        self.notes += (Note(code, 1, text),)
-
-    def weights(self, shares: Array) -> Array:
-        """Return shares as weights."""
-        return as_distribution(shares * self.units)
-
-    def shares(self, weights: Array) -> Array:
-        """Return weights as shares."""
-        shares = np.divide(weights, self.units, out=np.zeros(len(weights)), where=self.units > 0.0)
-        return as_distribution(shares)
-
-    def _others(self, teacher: int, shares: Array) -> Array:
-        """Return the shares within the model that the teacher's labels test: the others', scaled to sum 1."""
-        students = self.students[teacher]
-        alone = not (shares[students] > 0.0).any()  # the teacher has all the weight: its students start level
-        return as_distribution(np.where(students, 1.0 if alone else shares, 0.0))
-
-    def _in_shares(self, gradient: Array, shares: Array) -> Array:
-        """Return the gradient in shares, by the chain rule through `weights`."""
-        total = float(shares @ self.units)
-        if not total > 0.0:
-            return np.zeros(len(shares))
-        return np.asarray(self.units * (gradient - gradient @ self.weights(shares)) / total)
-
-    def slope(self, teacher: int, shares: Array) -> Array:
-        """Return the gradient of P8 in the others' shares of their sum, within it; 0 for the teacher."""
-        students, others = self.students[teacher], self._others(teacher, shares)
-        _, gradient = self.problems[teacher].gradient(self.weights(others))
-        penalty = agreement_penalty(self.moments, self.weights(shares), self.sigma).gradient
-        slope = self._in_shares(gradient, others) + shares[students].sum() * self._in_shares(penalty, shares)
-        return np.where(students, slope - slope[students].mean(), 0.0)
-
-    def step(self, teacher: int, shares: Array, move: Array) -> Array:
-        """Return the shares after the others have moved; their sum stays as it was."""
-        students = self.students[teacher]
-        total = float(shares[students].sum())
-        if not total > 0.0:
-            return shares
-        moved = shares.copy()
-        moved[students] = total * project_to_simplex(shares[students] / total + move[students])
-        return moved
-
-    def objective(self, shares: Array) -> float:
-        """Return P8: the mean over the teachers of the smoothed MAP, less the penalty."""
-        reached = [self.problems[k].value(self.weights(self._others(k, shares))) for k in self.teachers]
-        return _mean(reached) + agreement_penalty(self.moments, self.weights(shares), self.sigma).value
-
-    def exact(self, shares: Array) -> float:
-        """Return the mean over the teachers of the exact MAP under their labels."""
-        return _mean([self.problems[k].exact(self.weights(self._others(k, shares))) for k in self.teachers])
-
-    def distance(self, one: Array, other: Array) -> float:
-        """Return the mean squared difference of the scores of two ensembles, given by their weights."""
-        return float((one - other) @ self.moments.matrix @ (one - other))
-
-
 class _Path:
     """One start's way: the best shares so far and the learning curve."""
 
-    def __init__(self, number: int, start: Array, lessons: _Lessons) -> None:
+    def __init__(self, number: int, start: Array, lessons: Lessons) -> None:
         self.number, self.steps, self.converged, self.change = number, list[Step](), False, np.inf
         self.best, self.reached = start, -np.inf
         self.add(start, lessons)
 
-    def add(self, shares: Array, lessons: _Lessons) -> None:
+    def add(self, shares: Array, lessons: Lessons) -> None:
         """Note where a round led."""
         value = lessons.objective(shares)
         if self.steps:
             self.change = value - self.steps[-1].objective
-        self.steps.append(Step(self.number, len(self.steps), value, lessons.exact(shares)))
+        where = tuple((shares if lessons.free else lessons.weights(shares)).tolist())
+        self.steps.append(Step(self.number, len(self.steps), value, lessons.exact(shares), where))
         if value > self.reached:
             self.best, self.reached = shares, value
-
-
-def _mean(values: list[float]) -> float:
-    return sum(values) / len(values) if values else 0.0

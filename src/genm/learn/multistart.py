@@ -61,7 +61,7 @@ class MultistartFuser(Fuser):
         steps: list[Step] = []
 
         def watch(iteration: int, alpha: Array, objective: float) -> None:
-            steps.append(Step(number, iteration, objective, problem.exact(alpha)))
+            steps.append(Step(number, iteration, objective, problem.exact(alpha), tuple(alpha.tolist())))
 
         return self._climb(problem, start, watch), steps
 

@@ -1,25 +1,24 @@
 """gEnM.ON: weights from a stream of judged queries."""
 
-from typing import Literal, Self, get_args
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from genm._math.ascent import as_distribution, project_to_simplex
 from genm._math.compiled import over_items
-from genm._math.smooth_ap import smooth_ap_one
+from genm._math.smooth_ap import smooth_ap
+from genm._math.tiles import Tiles, build_tiles, take
 from genm.align import Aligned
 from genm.errors import InputError, ModelError
 from genm.learn._base import Fuser, Step
 from genm.learn.multistart import check_stopping
 from genm.learn.problem import Beta, Problem, beta_of, check_beta
+from genm.learn.schedule import STRIDE, Schedule, check_free, check_schedule
 from genm.learn.starts import Starts, starting_points
 from genm.model import Model, OnlineState
 
 Array = NDArray[np.float64]
-Schedule = Literal["paper", "adaptive"]
-
-_STRIDE = 0.25  # the adaptive schedule's first step, as a share of the simplex's edge
 
 
 class OnlineFuser(Fuser):
@@ -28,6 +27,9 @@ class OnlineFuser(Fuser):
     Objective: the query's own summand of Problem P4, j sorted. Set: free with `schedule="paper"` (step 1/t,
     negative weights set to 0 at the end); the simplex with `schedule="adaptive"` (steps shrink with the size of
     the gradients met so far, each is projected back onto the simplex, and `weights_` is the mean of the path).
+
+    `free` takes the starts as they are instead of scaling them to sum 1, zeros included, and judges every pass by
+    the free weights (P4), as the paper's learning curves do; without `starts` they are then all binary vectors.
 
     `partial_fit` goes on from the present weights; `fit` forgets, then passes over the queries in their order
     from every start until a pass changes the objective by less than `tol`. Queries without a relevant document
@@ -50,19 +52,22 @@ class OnlineFuser(Fuser):
         beta: Beta = "auto",
         level: int = 1,
         starts: Starts = None,
+        free: bool = False,
         tol: float = 1e-4,
         min_iter: int = 1,
         max_iter: int = 20,
     ) -> None:
-        self.schedule, self.beta, self.level, self.starts = schedule, beta, level, starts
+        self.schedule, self.beta, self.level, self.starts, self.free = schedule, beta, level, starts, free
         self.tol, self.min_iter, self.max_iter = tol, min_iter, max_iter
 
     def fit(self, aligned: Aligned) -> Self:
         """Forget, then pass over the queries from every start; keep the end with the highest exact MAP."""
         check_stopping(self.tol, self.min_iter, self.max_iter)
+        check_free(free=self.free, schedule=check_schedule(self.schedule))
         problem = Problem(aligned, level=self.level, beta=self.beta)
-        given = np.full((1, len(aligned.rankers)), 1.0) if self.starts is None else self.starts
-        starts = starting_points(len(aligned.rankers), seed=0, given=given)
+        uniform = np.full((1, len(aligned.rankers)), 1.0)
+        given = uniform if self.starts is None and not self.free else self.starts
+        starts = starting_points(len(aligned.rankers), seed=0, given=given, free=self.free)
         paths = over_items(lambda s: self._passes(aligned, problem, s, starts[s]), range(len(starts)))
         best = max(paths, key=lambda path: path.history_[-1].exact)
         for name in ("beta_", "raw_weights_", "n_seen_", "memory_", "weights_", "converged_", "n_iter_"):
@@ -84,17 +89,16 @@ class OnlineFuser(Fuser):
             raise InputError("these runs carry no judgments. Give qrels to align_runs.")
         n_relevant = aligned.n_relevant(self.level)
         relevant = aligned.relevance >= self.level
-        starts = aligned.starts.tolist()
-        value = 0.0
-        for q in np.flatnonzero((n_relevant > 0) & (aligned.query_weights > 0)).tolist():
-            rows = slice(starts[q], starts[q + 1])
-            value, gradient = smooth_ap_one(
-                aligned.scores[rows], relevant[rows], int(n_relevant[q]), self.raw_weights_, self.beta_
-            )
-            self._step(gradient * aligned.query_weights[q])
-            self.objective_ = value
-        self.weights_ = as_distribution(self._served())
+        tiles = build_tiles(aligned.starts, aligned.scores, relevant, n_relevant, aligned.query_weights)
+        self._pass_over(take(tiles, np.flatnonzero((n_relevant > 0) & (aligned.query_weights > 0))))
         return self
+
+    def _pass_over(self, tiles: Tiles) -> None:
+        for q in range(tiles.n_queries):
+            one = smooth_ap(take(tiles, np.array([q])), self.raw_weights_, self.beta_, order=1)
+            self._step(one.gradient[0] * tiles.query_weights[q])
+            self.objective_ = float(one.value[0])
+        self.weights_ = as_distribution(self._served())
 
     @classmethod
     def from_model(cls, model: Model) -> Self:
@@ -105,7 +109,7 @@ class OnlineFuser(Fuser):
                 f"this model was learned by {model.method!r} and holds no stream to go on with. "
                 f"Start one with: genm fit --method on ..."
             )
-        fuser = cls(schedule=_check_schedule(state.schedule), beta=state.beta, level=model.relevance_level)
+        fuser = cls(schedule=check_schedule(state.schedule), beta=state.beta, level=model.relevance_level)
         fuser.rankers_, fuser.normalizers_, fuser.depths_ = model.rankers, model.normalizers, model.depths
         fuser.raw_weights_, fuser.n_seen_ = np.array(state.raw_weights), state.n_seen
         fuser.memory_, fuser.beta_ = np.array(state.memory), state.beta
@@ -114,7 +118,7 @@ class OnlineFuser(Fuser):
         return fuser
 
     def _begin(self, aligned: Aligned, start: Array) -> None:
-        _check_schedule(self.schedule)
+        check_schedule(self.schedule)
         self._remember(aligned)
         self.beta_ = beta_of(aligned) if self.beta == "auto" else check_beta(self.beta)
         self.raw_weights_, self.n_seen_ = start.copy(), 0
@@ -130,7 +134,7 @@ class OnlineFuser(Fuser):
         slope = gradient - gradient.mean()  # a common shift only rescales
         self.memory_[0] += float(slope @ slope)
         if self.memory_[0] > 0.0:
-            stride = _STRIDE / np.sqrt(self.memory_[0])
+            stride = STRIDE / np.sqrt(self.memory_[0])
             self.raw_weights_ = project_to_simplex(self.raw_weights_ + stride * slope)
         # later weights count more, so that the poor ones of the beginning are forgotten
         self.memory_[1] += self.n_seen_
@@ -143,18 +147,23 @@ class OnlineFuser(Fuser):
 
     def _passes(self, aligned: Aligned, problem: Problem, number: int, start: Array) -> "OnlineFuser":
         """Return a fuser that has passed over the queries until its objective stood still."""
-        path = OnlineFuser(schedule=self.schedule, beta=problem.beta, level=self.level)
+        path = OnlineFuser(schedule=self.schedule, beta=problem.beta, level=self.level, free=self.free)
         path._begin(aligned, start)
-        path.history_ = [Step(number, 0, problem.value(path.weights_), problem.exact(path.weights_))]
         path.converged_, path.n_iter_ = False, 0
+        path.history_ = [path._where(problem, number)]
         while path.n_iter_ < self.max_iter and not path.converged_:
             path.n_iter_ += 1
-            path.partial_fit(aligned)
-            reached = problem.value(path.weights_)
-            small = abs(reached - path.history_[-1].objective) < self.tol
-            path.history_.append(Step(number, path.n_iter_, reached, problem.exact(path.weights_)))
-            path.converged_ = small and path.n_iter_ >= self.min_iter
+            path._pass_over(problem.tiles)
+            path.history_.append(path._where(problem, number))
+            change = path.history_[-1].objective - path.history_[-2].objective
+            path.converged_ = abs(change) < self.tol and path.n_iter_ >= self.min_iter
         return path
+
+    def _where(self, problem: Problem, number: int) -> Step:
+        """Return the point of the learning curve that the present weights are."""
+        weights = self.raw_weights_ if self.free else self.weights_
+        used = np.maximum(weights, 0.0)  # Section 4.1's rule for negative ones
+        return Step(number, self.n_iter_, problem.value(weights), problem.exact(used), tuple(weights.tolist()))
 
     def _online_state(self) -> OnlineState:
         return OnlineState(
@@ -164,11 +173,3 @@ class OnlineFuser(Fuser):
             beta=self.beta_,
             memory=tuple(self.memory_.tolist()),
         )
-
-
-def _check_schedule(schedule: str) -> Schedule:
-    if schedule == "paper":
-        return "paper"
-    if schedule == "adaptive":
-        return "adaptive"
-    raise InputError(f"schedule={schedule!r}: expected one of {', '.join(get_args(Schedule))}.")

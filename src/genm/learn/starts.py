@@ -12,25 +12,36 @@ Array = NDArray[np.float64]
 Starts = Sequence[Sequence[float]] | NDArray[np.float64] | None
 
 
-def starting_points(n_rankers: int, *, seed: int, given: Starts = None) -> Array:
+def starting_points(n_rankers: int, *, seed: int, given: Starts = None, free: bool = False) -> Array:
     """Return starting points, one per row, each a distribution.
 
     All 2^K - 1 binary vectors up to six rankers, as in Section 5.1; beyond that the K unit vectors, uniform
     weights and 2 K seeded random ones. Points that the caller gives are used instead, scaled to sum 1.
+
+    With `free` nothing is scaled, and the vector of zeros, the sixteenth of four rankers, comes first: free weights
+    leave it, since the gradient of P4 is not 0 where all scores are.
     """
     if given is not None:
-        return _checked(np.atleast_2d(np.asarray(given, np.float64)), n_rankers)
+        return _checked(np.atleast_2d(np.asarray(given, np.float64)), n_rankers, free=free)
     if n_rankers <= 6:
-        points = np.array([p for p in itertools.product((0.0, 1.0), repeat=n_rankers) if any(p)])
+        points = np.array(list(itertools.product((0.0, 1.0), repeat=n_rankers)))
     else:
         random = np.random.default_rng(seed).dirichlet(np.ones(n_rankers), 2 * n_rankers)
-        points = np.vstack([np.eye(n_rankers), np.ones((1, n_rankers)), random])
-    return np.asarray(points / points.sum(axis=1, keepdims=True))
+        points = np.vstack([np.zeros((1, n_rankers)), np.eye(n_rankers), np.ones((1, n_rankers)), random])
+    return points if free else _scaled(points[1:])
 
 
-def _checked(points: Array, n_rankers: int) -> Array:
+def _checked(points: Array, n_rankers: int, *, free: bool) -> Array:
     if points.ndim != 2 or points.shape[1] != n_rankers:
         raise InputError(f"starts: expected rows of {n_rankers} weights; found an array of shape {points.shape}.")
-    if not np.isfinite(points).all() or (points < 0).any() or not (points.sum(axis=1) > 0).all():
-        raise InputError("starts: expected finite weights >= 0, at least one of them positive in each row.")
+    if not np.isfinite(points).all() or (points < 0).any():
+        raise InputError("starts: expected finite weights >= 0.")
+    if free:
+        return points
+    if not (points.sum(axis=1) > 0).all():
+        raise InputError("starts: expected at least one weight above 0 in each row, unless weights are free.")
+    return _scaled(points)
+
+
+def _scaled(points: Array) -> Array:
     return np.asarray(points / points.sum(axis=1, keepdims=True))
