@@ -62,6 +62,7 @@ _FONTS = "'DejaVu Sans', Verdana, 'Segoe UI', Roboto, Arial, sans-serif"
 _SVG = "http://www.w3.org/2000/svg"
 _XLINK = "http://www.w3.org/1999/xlink"
 _HREF = f"{{{_XLINK}}}href"
+_INHERITED = ("fill", "fill-opacity", "stroke", "stroke-opacity", "stroke-width", "stroke-linejoin")
 _UNWRITABLE = re.compile("[\x00-\x1f\x7f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 _LONG_NUMBER = re.compile(r"-?\d+\.\d{3,}")
 
@@ -131,6 +132,7 @@ def to_svg(figure: "Figure", title: str, description: str = "") -> str:
     root.attrib.update({"font-family": _FONTS, "stroke-linecap": "butt", "stroke-linejoin": "round", "role": "img"})
     _name_ids(root)
     _unwrap(root)
+    _hoist(root)
     _announce(root, title, description)
     return ET.tostring(root, encoding="unicode", short_empty_elements=True) + "\n"
 
@@ -190,6 +192,20 @@ def _unwrap(parent: ET.Element) -> None:
         bare = child.tag in (f"{{{_SVG}}}g", f"{{{_SVG}}}defs") and not child.attrib
         kept.extend(child if bare and (child.tag.endswith("g") or len(child) == 0) else [child])
     parent[:] = kept
+
+
+def _hoist(parent: ET.Element) -> None:
+    """Say once on a group what all of its parts say, of what parts inherit."""
+    for child in parent:
+        _hoist(child)
+    if parent.tag != f"{{{_SVG}}}g" or len(parent) < 2:
+        return
+    for name in _INHERITED:
+        values = {child.get(name) for child in parent}
+        if len(values) == 1 and None not in values:
+            parent.set(name, str(values.pop()))
+            for child in parent:
+                del child.attrib[name]
 
 
 def _announce(root: ET.Element, title: str, description: str) -> None:

@@ -1,0 +1,70 @@
+"""The figures of the experiment, one module each."""
+
+from collections.abc import Callable, Iterator
+
+from genm.progress import Progress, silent
+from genm.reproduce.figures.drawing import Drawing
+from genm.reproduce.figures.learning import draw_learning, learning_curves
+from genm.reproduce.figures.objective import draw_objective
+from genm.reproduce.figures.pair import pair_of
+from genm.reproduce.figures.recall import draw_recall
+from genm.reproduce.figures.sigmoid import draw_sigmoid
+from genm.reproduce.figures.simplex import draw_simplex, landscape_of
+from genm.reproduce.figures.smoothing import draw_smoothing
+from genm.reproduce.figures.summary import draw_summary
+from genm.reproduce.results import CollectionResult, Results
+
+__all__ = ["Drawing", "draw_figures"]
+
+_PAPERS_CHOICE = "med"
+"""The collection that the paper draws where it draws only one."""
+
+
+def draw_figures(results: Results, *, progress: Progress = silent) -> tuple[Drawing, ...]:
+    """Return all figures that the results can give, in the order of the page; needs the extra `plots`.
+
+    Figures of a single collection show MED, as in the paper, or the first collection that there is.
+    """
+    makers = _makers(results)
+    drawings = []
+    for done, (name, make) in enumerate(makers):
+        progress(f"figure {name}", done, len(makers))
+        drawings += list(make())
+    progress("figures", len(makers), len(makers))
+    return tuple(drawings)
+
+
+def _makers(results: Results) -> list[tuple[str, Callable[[], Iterator[Drawing]]]]:
+    found = results.collection(_PAPERS_CHOICE) or next(iter(results.collections), None)
+    makers: list[tuple[str, Callable[[], Iterator[Drawing]]]] = []
+    if found is not None:
+        makers += [("summary", lambda: _summary(results)), ("recall", lambda: _recall(results))]
+        n_rankers = len(found.aligned.rankers)
+        makers += [("objective", lambda: _line(found))] if n_rankers >= 2 else []
+        makers += [("simplex", lambda: _simplex(found))] if n_rankers >= 3 else []
+        makers += [("learning", lambda: _learning(found))]
+    return [*makers, ("sigmoid", lambda: iter((draw_sigmoid(),)))]
+
+
+def _summary(results: Results) -> Iterator[Drawing]:
+    drawing = draw_summary(results)
+    if drawing is not None:
+        yield drawing
+
+
+def _recall(results: Results) -> Iterator[Drawing]:
+    yield draw_recall(results.collections)
+
+
+def _line(found: CollectionResult) -> Iterator[Drawing]:
+    pair = pair_of(found.aligned)
+    yield draw_objective(pair, found.title)
+    yield draw_smoothing(pair, found.title)
+
+
+def _simplex(found: CollectionResult) -> Iterator[Drawing]:
+    yield draw_simplex(landscape_of(found.aligned), found.title)
+
+
+def _learning(found: CollectionResult) -> Iterator[Drawing]:
+    yield draw_learning(learning_curves(found.aligned), found.title)

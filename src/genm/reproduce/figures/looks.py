@@ -1,0 +1,22 @@
+"""How each method looks on every figure, and which of them are shown."""
+
+from typing import Any
+
+from genm import draw
+from genm.reproduce.results import CollectionResult, MethodResult
+
+_PLACES = {"gEnM.BAT": 0, "gEnM.ON": 1, "UnsEnM": 2, "gEnM.IP": 3, "auto": 4, "uniform": 5, "EnM": 6}
+SHOWN = ("EnM", "gEnM.BAT", "gEnM.IP", "gEnM.ON", "UnsEnM", "auto")
+"""The methods that the figures show where a result has them, in this order."""
+_SINGLE = 7
+
+
+def look_of(method: str, *, markers: bool = True) -> dict[str, Any]:
+    """Return hue, dash and marker: a method's own, and one for whatever has none (a single ranker, as a rule)."""
+    return draw.series(_PLACES.get(method, _SINGLE), markers=markers)
+
+
+def best_single(found: CollectionResult) -> MethodResult | None:
+    """Return the ranker that has the highest MAP alone, as is known only afterwards; None if there is none."""
+    singles = [method for method in found.methods.values() if method.kind == "single"]
+    return max(singles, key=lambda method: float(method.mean[0]), default=None)

@@ -1,0 +1,148 @@
+"""The whole of Table 3 at a glance: every method's distance from the paper's best figure."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genm import draw
+from genm.reproduce import paper
+from genm.reproduce.figures.drawing import Drawing
+from genm.reproduce.figures.looks import SHOWN, best_single, look_of
+from genm.reproduce.results import MEASURES, CollectionResult, Results
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One measure on one collection."""
+
+    collection: str
+    measure: str
+    printed: tuple[float, ...]
+    """What the paper prints for its four methods; empty for a collection that it does not have."""
+    reference: float
+    """What all is compared with: the paper's best, else the best ranker alone."""
+    ours: tuple[tuple[str, float, float], ...]
+    """Method, mean and spread over the splits."""
+
+    @property
+    def best(self) -> tuple[str, float, float]:
+        """Our best method, its mean and its spread."""
+        return max(self.ours, key=lambda one: one[1])
+
+
+def rows_of(results: Results) -> list[Row]:
+    """Return the rows of the summary: the collections in their order, each with its measures."""
+    return [row for found in results.collections for row in _rows(found)]
+
+
+def _rows(found: CollectionResult) -> list[Row]:
+    rows = []
+    for at, (measure, _) in enumerate(MEASURES):
+        ours = [
+            (name, float(found.methods[name].mean[at]), float(found.methods[name].spread[at]))
+            for name in SHOWN
+            if name in found.methods
+        ]
+        printed = paper.TABLE_3.get((found.title, measure))
+        single = best_single(found)
+        if not ours or (printed is None and single is None):
+            continue
+        values = printed.values if printed is not None else ()
+        reference = max(values) if printed is not None else float(single.mean[at]) if single is not None else 0.0
+        rows.append(Row(found.title, measure, values, reference, tuple(ours)))
+    return rows
+
+
+def draw_summary(results: Results) -> Drawing | None:
+    """Return the dot plot; None where there is nothing to compare."""
+    rows = rows_of(results)
+    if not rows:
+        return None
+    with draw.style():
+        figure, [axes] = draw.new_figure(6.4, 1.3 + 0.42 * len(rows))
+        for at, row in enumerate(rows):
+            _draw_row(axes, -float(at), row)
+        _finish(axes, rows)
+        svg = draw.to_svg(figure, "Every measure on every collection: distance from the paper's best figure")
+    return Drawing("summary", "The paper's table at a glance", _caption(rows), svg)
+
+
+def _draw_row(axes: "Axes", y: float, row: Row) -> None:
+    for name, value in zip(paper.METHODS, row.printed, strict=False):
+        look = look_of(name) | {"color": draw.FAINT, "linestyle": ""}
+        axes.plot(value - row.reference, y + 0.2, markersize=4.5, markerfacecolor="white", **look)
+    best, mean, spread = row.best
+    axes.plot(
+        [mean - spread - row.reference, mean + spread - row.reference],
+        [y - 0.12] * 2,
+        color=draw.INK,
+        linewidth=1.0,
+    )
+    for name, value, _ in row.ours:
+        look = look_of(name) | {"linestyle": ""}
+        axes.plot(value - row.reference, y - 0.12, markersize=6.5 if name == best else 5.0, alpha=0.9, **look)
+    axes.annotate(
+        f"{mean:.4f} {best}",
+        (1.0, y - 0.1),
+        xycoords=("axes fraction", "data"),
+        xytext=(4, 0),
+        textcoords="offset points",
+        va="center",
+        fontsize=8,
+        annotation_clip=False,
+    )
+
+
+def _finish(axes: "Axes", rows: list[Row]) -> None:
+    from matplotlib.lines import Line2D
+
+    far = max(abs(value - row.reference) for row in rows for value in [*row.printed, *(one[1] for one in row.ours)])
+    right = max(0.01, *(one[1] + one[2] - row.reference for row in rows for one in row.ours))
+    axes.set_xlim(-1.06 * max(far, 0.01), 1.1 * right)
+    axes.set_ylim(-len(rows) + 0.4, 0.6)
+    axes.axvspan(0.0, axes.get_xlim()[1], color="#0072b2", alpha=0.07, linewidth=0)
+    axes.axvline(0.0, color=draw.INK, linewidth=1.2)
+    axes.set_yticks(
+        [-float(at) for at in range(len(rows))], [f"{draw.label(r.collection)} {r.measure}" for r in rows]
+    )
+    for at in range(1, len(rows)):
+        if rows[at].collection != rows[at - 1].collection:
+            axes.axhline(0.5 - at, color=draw.FAINT, linewidth=0.6)
+    axes.grid(axis="y", visible=False)
+    reference = "the paper's best figure" if any(row.printed for row in rows) else "the best ranker alone"
+    axes.set_xlabel(f"difference from {reference} (the line at 0); ours on the right: mean over the splits")
+    names = list(dict.fromkeys(one[0] for row in rows for one in row.ours))
+    handles = [Line2D([], [], label=name, **(look_of(name) | {"linestyle": ""})) for name in names]
+    if any(row.printed for row in rows):
+        hollow: dict[str, Any] = {"marker": "o", "color": draw.FAINT, "markerfacecolor": "white", "linestyle": ""}
+        handles.append(Line2D([], [], label="the paper's, hollow", **hollow))
+    axes.legend(handles=handles, loc="lower center", bbox_to_anchor=(0.45, 1.0), ncols=4, fontsize=8)
+
+
+def _caption(rows: list[Row]) -> str:
+    printed = [row for row in rows if row.printed]
+    said = []
+    if printed:
+        above = [row for row in printed if row.best[1] > row.reference]
+        said.append(
+            f"In {len(above)} of {len(printed)} rows our best learned method is above the best figure that the "
+            f"paper prints for any of its methods."
+        )
+        below = [f"{row.collection} {row.measure}" for row in printed if row not in above]
+        said += [f"Not so in {', '.join(below)}."] if below else []
+    said.append(
+        "Filled marks are ours, the mean over the splits of what was measured on queries that the weights had not "
+        "seen; the thin bar is one standard deviation over the splits of our best. "
+    )
+    if printed:
+        said.append("Hollow marks are the paper's, in the same shapes.")
+    if len(printed) < len(rows):
+        said.append("Collections that the paper does not have are compared with their best ranker alone.")
+    return " ".join(text.strip() for text in said)
