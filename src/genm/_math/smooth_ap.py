@@ -60,7 +60,7 @@ def smooth_ap(
         raise InputError(f"window={window!r}: expected a number above 0; {TAIL:g} is exact.")
     sharpness = min(_ldexp(np.float64(beta), tiles.exponent + exponent).item(), _GREATEST)
     reach, n_queries, n_rankers = min(float(window), TAIL), tiles.n_queries, tiles.n_rankers
-    store, value = _store(tiles), np.empty(n_queries)
+    store, value = store_of(tiles), np.empty(n_queries)
     gradient = np.empty((n_queries if order else 0, n_rankers))
     starts = np.linspace(0, n_queries, min(n_queries, _MOST_CHUNKS) + 1).astype(np.int64)
     chunks = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
@@ -69,7 +69,7 @@ def smooth_ap(
     )
 
     def work(low: int, high: int) -> None:
-        blocks, ranks = _blocks(tiles, low, high)
+        blocks, ranks = blocks_of(tiles, low, high)
         dR = np.empty((len(ranks.s) if order == 2 else 0, n_rankers + 1))
         for first, last in blocks:
             rank_range(first, last, store, scaled, sharpness, reach, ranks, value)
@@ -120,7 +120,8 @@ def _sum_hessians(sums: HessianSums, beta: float, exponent: int) -> Array:
     return _times(_times(lower + np.tril(lower, -1).T, beta, exponent), beta, exponent)
 
 
-def _store(tiles: Tiles) -> Store:
+def store_of(tiles: Tiles) -> Store:
+    """Return the arrays that the kernels of the smoothed ranks read."""
     return Store(
         tiles.scores,
         tiles.low,
@@ -133,7 +134,7 @@ def _store(tiles: Tiles) -> Store:
     )
 
 
-def _blocks(tiles: Tiles, low: int, high: int) -> tuple[list[tuple[int, int]], Ranks]:
+def blocks_of(tiles: Tiles, low: int, high: int) -> tuple[list[tuple[int, int]], Ranks]:
     """Cut the queries low:high into blocks whose scores stay in the cache between ranks and derivatives.
 
     Also returns working memory for the greatest of them.
