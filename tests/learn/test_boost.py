@@ -28,3 +28,9 @@ def test_the_search_never_loses_what_boosting_found() -> None:
 def test_boosting_keeps_the_best_ensemble_it_saw() -> None:
     fuser = BoostFuser(search=False).fit(made_up(3))
     assert fuser.objective_ == pytest.approx(max(step.exact for step in fuser.history_), abs=2e-6)
+
+
+def test_queries_made_ready_before_teach_the_same() -> None:
+    aligned = made_up(6)
+    fitted, shared = BoostFuser().fit(aligned), BoostFuser().fit_problem(Problem(aligned, beta=9.0))
+    assert (shared.weights_.tolist(), shared.history_) == (fitted.weights_.tolist(), fitted.history_)

@@ -64,3 +64,12 @@ def test_query_weights_are_obeyed() -> None:
     np.testing.assert_allclose(
         NewtonFuser(beta=50.0).fit(aligned).weights_, NewtonFuser(beta=50.0).fit(rest).weights_, atol=1e-9
     )
+
+
+def test_queries_made_ready_before_teach_the_same() -> None:
+    """Several methods may share one problem; some of its queries are as good as an alignment of these alone."""
+    aligned, some = made_up(5), np.array([1, 4, 6, 7, 9])
+    fitted = NewtonFuser(beta=60.0).fit(aligned.select(some))
+    shared = NewtonFuser().fit_problem(Problem(aligned, beta=60.0).select(some))
+    assert shared.weights_.tolist() == fitted.weights_.tolist()
+    assert shared.to_model() == fitted.to_model()

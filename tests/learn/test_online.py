@@ -96,7 +96,7 @@ def test_many_passes_end_near_the_batch_optimum(schedule: str) -> None:
 def test_printed_steps_have_a_divergent_sum_and_convergent_squares() -> None:
     """Eqs. (23) and (24) of the steps really taken, read off a constant gradient."""
     fuser = OnlineFuser(schedule="paper", beta=1.0)
-    fuser._begin(made_up(0), np.zeros(3))
+    fuser._begin(1.0, np.zeros(3))
     steps = []
     for _ in range(2000):
         before = fuser.raw_weights_[0]
@@ -159,3 +159,11 @@ def test_free_weights_start_from_all_binary_vectors_unscaled() -> None:
 def test_free_weights_need_the_printed_steps() -> None:
     with pytest.raises(InputError, match='expected schedule="paper"'):
         OnlineFuser(free=True).fit(made_up(0))
+
+
+def test_queries_made_ready_before_teach_the_same() -> None:
+    aligned = made_up(9)
+    fitted = OnlineFuser(beta=60.0).fit(aligned)
+    shared = OnlineFuser(beta=60.0).fit_problem(Problem(aligned, beta=60.0))
+    assert (shared.weights_.tolist(), shared.history_) == (fitted.weights_.tolist(), fitted.history_)
+    assert shared.to_model() == fitted.to_model()

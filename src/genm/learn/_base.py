@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from genm.align import Aligned, renormalize
 from genm.errors import ConvergenceWarning, InputError, NotFittedError
 from genm.fuse import fuse_runs
+from genm.learn.problem import Problem
 from genm.model import Model, OnlineState
 from genm.records import Normalizer, Run
 from genm.version import __version__
@@ -88,9 +89,9 @@ class Fuser(ABC):
             online=self._online_state(),
         )
 
-    def _remember(self, aligned: Aligned) -> None:
+    def _remember(self, made: Aligned | Problem) -> None:
         """Keep the rules that the scores were made under, so that serving can repeat them."""
-        self.rankers_, self.normalizers_, self.depths_ = aligned.rankers, aligned.normalizers, aligned.depths
+        self.rankers_, self.normalizers_, self.depths_ = made.rankers, made.normalizers, made.depths
 
     def _online_state(self) -> OnlineState | None:
         return None

@@ -39,9 +39,12 @@ class BoostFuser(Fuser):
 
     def fit(self, aligned: Aligned) -> Self:
         """Boost, then search."""
+        return self.fit_problem(Problem(aligned, level=self.level, beta=1.0))
+
+    def fit_problem(self, problem: Problem) -> Self:
+        """Learn from queries that were made ready before, under the problem's own level."""
         check_stopping(self.tol, self.min_iter, self.max_iter)
-        problem = Problem(aligned, level=self.level, beta=1.0)
-        self._remember(aligned)
+        self._remember(problem)
         self.history_ = []
         weights = self._boost(problem)
         self.converged_ = True

@@ -42,11 +42,14 @@ class MultistartFuser(Fuser):
 
     def fit(self, aligned: Aligned) -> Self:
         """Climb from every start; the winner is the end with the highest exact MAP, the first among equals."""
+        return self.fit_problem(Problem(aligned, level=self.level, beta=self.beta, smooth_j=self._smooth_j()))
+
+    def fit_problem(self, problem: Problem) -> Self:
+        """Learn from queries that were made ready before, under the problem's own level, beta and kind of j."""
         check_stopping(self.tol, self.min_iter, self.max_iter)
-        problem = Problem(aligned, level=self.level, beta=self.beta, smooth_j=self._smooth_j())
-        self._remember(aligned)
+        self._remember(problem)
         self.beta_ = problem.beta
-        starts = starting_points(len(aligned.rankers), seed=self.seed, given=self.starts)
+        starts = starting_points(len(problem.rankers), seed=self.seed, given=self.starts)
         ends = over_items(lambda s: self._climb_from(problem, s, starts[s]), range(len(starts)))
         exact = [problem.exact(end.alpha) for end, _ in ends]
         best = int(np.argmax(exact))

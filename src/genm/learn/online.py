@@ -62,17 +62,20 @@ class OnlineFuser(Fuser):
 
     def fit(self, aligned: Aligned) -> Self:
         """Forget, then pass over the queries from every start; keep the end with the highest exact MAP."""
+        return self.fit_problem(Problem(aligned, level=self.level, beta=self.beta))
+
+    def fit_problem(self, problem: Problem) -> Self:
+        """Learn from queries that were made ready before, under the problem's own level and beta."""
         check_stopping(self.tol, self.min_iter, self.max_iter)
         check_free(free=self.free, schedule=check_schedule(self.schedule))
-        problem = Problem(aligned, level=self.level, beta=self.beta)
-        uniform = np.full((1, len(aligned.rankers)), 1.0)
+        uniform = np.full((1, len(problem.rankers)), 1.0)
         given = uniform if self.starts is None and not self.free else self.starts
-        starts = starting_points(len(aligned.rankers), seed=0, given=given, free=self.free)
-        paths = over_items(lambda s: self._passes(aligned, problem, s, starts[s]), range(len(starts)))
+        starts = starting_points(len(problem.rankers), seed=0, given=given, free=self.free)
+        paths = over_items(lambda s: self._passes(problem, s, starts[s]), range(len(starts)))
         best = max(paths, key=lambda path: path.history_[-1].exact)
         for name in ("beta_", "raw_weights_", "n_seen_", "memory_", "weights_", "converged_", "n_iter_"):
             setattr(self, name, getattr(best, name))
-        self._remember(aligned)
+        self._remember(problem)
         self.objective_ = best.history_[-1].objective
         self.history_ = [step for path in paths for step in path.history_]
         if self.max_iter > 1:
@@ -82,7 +85,9 @@ class OnlineFuser(Fuser):
     def partial_fit(self, aligned: Aligned) -> Self:
         """Take one step for each query, in their order; t = 1 + queries seen, as Algorithm 3 counts."""
         if not hasattr(self, "raw_weights_"):
-            self._begin(aligned, np.full(len(aligned.rankers), 1.0 / len(aligned.rankers)))
+            self._remember(aligned)
+            beta = beta_of(aligned) if self.beta == "auto" else check_beta(self.beta)
+            self._begin(beta, np.full(len(aligned.rankers), 1.0 / len(aligned.rankers)))
             self.history_, self.converged_, self.n_iter_ = [], False, 0
         self._check_rankers(aligned.rankers)
         if not aligned.labelled:
@@ -117,11 +122,9 @@ class OnlineFuser(Fuser):
         fuser.history_, fuser.converged_, fuser.n_iter_, fuser.objective_ = [], False, 0, np.nan
         return fuser
 
-    def _begin(self, aligned: Aligned, start: Array) -> None:
+    def _begin(self, beta: float, start: Array) -> None:
         check_schedule(self.schedule)
-        self._remember(aligned)
-        self.beta_ = beta_of(aligned) if self.beta == "auto" else check_beta(self.beta)
-        self.raw_weights_, self.n_seen_ = start.copy(), 0
+        self.beta_, self.raw_weights_, self.n_seen_ = beta, start.copy(), 0
         self.weights_ = as_distribution(start)
         # adaptive: the sum of squared gradients, the sum of the path's weights, and the weighted path
         self.memory_ = np.zeros(2 + len(start)) if self.schedule == "adaptive" else np.zeros(0)
@@ -145,10 +148,10 @@ class OnlineFuser(Fuser):
             return np.asarray(self.memory_[2:] / self.memory_[1])
         return self.raw_weights_
 
-    def _passes(self, aligned: Aligned, problem: Problem, number: int, start: Array) -> "OnlineFuser":
+    def _passes(self, problem: Problem, number: int, start: Array) -> "OnlineFuser":
         """Return a fuser that has passed over the queries until its objective stood still."""
         path = OnlineFuser(schedule=self.schedule, beta=problem.beta, level=self.level, free=self.free)
-        path._begin(aligned, start)
+        path._begin(problem.beta, start)
         path.converged_, path.n_iter_ = False, 0
         path.history_ = [path._where(problem, number)]
         while path.n_iter_ < self.max_iter and not path.converged_:

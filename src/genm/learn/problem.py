@@ -67,7 +67,8 @@ class Problem:
         self.n_set_aside = len(aligned.queries) - len(kept)
         self.kept = kept
         """Positions, among the queries of `aligned`, of those that teach."""
-        self.rankers, self.smooth_j = aligned.rankers, smooth_j
+        self.rankers, self.normalizers, self.depths = aligned.rankers, aligned.normalizers, aligned.depths
+        self.smooth_j = smooth_j
         self.beta = beta_of(aligned) if beta == "auto" else check_beta(beta)
         tiles = build_tiles(aligned.starts, aligned.scores, relevant, n_relevant, aligned.query_weights)
         self.tiles: Tiles = take(tiles, kept) if self.n_set_aside else tiles
