@@ -1,6 +1,5 @@
-"""Weights with their proof: what they reach on queries they have not seen, beside what needs no learning."""
+"""Fit, cross-validate, and set the result beside what needs no learning."""
 
-import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
@@ -11,10 +10,12 @@ from genm.align import Aligned, select_rankers
 from genm.crossval import HeldOut, cross_validate, measure_queries, weighted_mean
 from genm.errors import InputError
 from genm.evaluate import Contrast, Measure, compare_runs, evaluate_aligned
+from genm.evidence.fingerprints import fingerprint
 from genm.fuse import rule_scores
 from genm.learn import Fuser
 from genm.model import Model
 from genm.progress import Progress, silent
+from genm.records import Normalizer
 
 Array = NDArray[np.float64]
 BEST_SINGLE = "best single ranker"
@@ -46,6 +47,8 @@ class Evidence:
     """The held-out values against BEST_SINGLE, UNIFORM and RRF."""
     query_weights: Array
     confidence: float
+    fold_normalizers: tuple[tuple[Normalizer, ...], ...]
+    """The normalisers that each fold's training chose, beside the folds' weights in `held_out`."""
 
     def mean(self, per_query: Array) -> float:
         """Return a mean over the queries with their weights."""
@@ -91,7 +94,13 @@ def gather_evidence(
     progress("learning", 0, 1)
     fuser = make().fit(aligned)
     progress("learning", 1, 1)
-    held_out = cross_validate(aligned, make, measure, folds=min(folds, n), seed=seed, progress=progress)
+    by_fold: list[Fuser] = []
+
+    def remembered() -> Fuser:
+        by_fold.append(make())
+        return by_fold[-1]
+
+    held_out = cross_validate(aligned, remembered, measure, folds=min(folds, n), seed=seed, progress=progress)
     singles = {name: single_values(aligned, name, measure) for name in aligned.rankers}
     n_rankers = len(aligned.rankers)
     prepared = fuser.prepare(aligned)
@@ -123,6 +132,7 @@ def gather_evidence(
         gains=gains,
         query_weights=aligned.query_weights,
         confidence=confidence,
+        fold_normalizers=tuple(fold.normalizers_ for fold in by_fold),
     )
 
 
@@ -147,19 +157,6 @@ def with_evidence(model: Model, aligned: Aligned, evidence: Evidence) -> Model:
         "p_wilcoxon": gain.p_values["wilcoxon"],
     }
     return replace(model, measure=str(evidence.measure), training=training, fingerprint=fingerprint(aligned))
-
-
-def fingerprint(aligned: Aligned) -> str:
-    """Return a hash of queries, documents, raw scores and judgments."""
-    digest = hashlib.sha256("\0".join(aligned.rankers).encode())
-    parts = (
-        aligned.queries.text, aligned.queries.starts, aligned.docs.text, aligned.docs.starts, aligned.starts,
-        aligned.doc, aligned.raw, aligned.retrieved, aligned.relevance, aligned.unretrieved, aligned.query_weights,
-    )  # fmt: skip
-    for part in parts:
-        digest.update(f"{part.dtype}{part.shape}".encode())
-        digest.update(np.ascontiguousarray(part).data)
-    return digest.hexdigest()
 
 
 def _best_single_by_fold(singles: Mapping[str, Array], fold: NDArray[np.int64], weights: Array) -> Array:

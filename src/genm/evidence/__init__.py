@@ -1,0 +1,37 @@
+"""Weights with their proof: what they reach on queries they have not seen, beside what needs no learning."""
+
+from genm.evidence.fewer import FewerQueries, learn_from_fewer
+from genm.evidence.files import evidence_path, load_evidence, save_evidence, why_not_of
+from genm.evidence.fingerprints import fingerprint
+from genm.evidence.gathering import (
+    BEST_SINGLE,
+    RRF,
+    UNIFORM,
+    Evidence,
+    gather_evidence,
+    single_values,
+    with_evidence,
+)
+from genm.evidence.kept import Kept, keep_evidence
+from genm.evidence.refits import Refits, refit_resampled
+
+__all__ = [
+    "BEST_SINGLE",
+    "RRF",
+    "UNIFORM",
+    "Evidence",
+    "FewerQueries",
+    "Kept",
+    "Refits",
+    "evidence_path",
+    "fingerprint",
+    "gather_evidence",
+    "keep_evidence",
+    "learn_from_fewer",
+    "load_evidence",
+    "refit_resampled",
+    "save_evidence",
+    "single_values",
+    "why_not_of",
+    "with_evidence",
+]

@@ -1,0 +1,74 @@
+"""Would more judgments help: what the same method reaches, held out, when it learns from fewer queries."""
+
+import copy
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genm.align import Aligned
+from genm.crossval import measure_queries
+from genm.errors import ConvergenceWarning
+from genm.evidence.gathering import Evidence
+from genm.evidence.refits import teaching_queries
+from genm.learn import Fuser
+from genm.progress import Progress, silent
+
+Array = NDArray[np.float64]
+
+FEWEST = 4
+"""No one learns from fewer queries than this."""
+N_SIZES = 4
+MOST_ROWS = 1_000_000
+"""How many rows all fits together may go through: some seconds."""
+
+
+class FewerQueries(NamedTuple):
+    """Held-out values of every query when the training queries are cut down."""
+
+    n_queries: NDArray[np.float64]
+    """(sizes) how many queries were learned from, on average over the folds; the last is the cross-validation."""
+    per_query: Array
+    """(sizes, queries) the measure, under weights learned from that many queries of the other folds."""
+    note: str
+
+
+def learn_from_fewer(
+    aligned: Aligned, fuser: Fuser, evidence: Evidence, *, seed: int = 0, progress: Progress = silent
+) -> FewerQueries:
+    """Fit each fold again on a half, a quarter, ... of its training queries, as far as the work allows.
+
+    The folds are those of the evidence, whose held-out values are the last row; smaller training sets are parts of
+    the larger ones.
+    """
+    fold, folds = evidence.held_out.fold, len(evidence.held_out.weights)
+    teaching = teaching_queries(aligned, getattr(fuser, "level", 1))
+    whole = len(teaching) * (folds - 1) / folds
+    halves = [int(whole / 2**h) for h in range(1, N_SIZES + 1)]
+    sizes = [size for size in reversed(halves) if size >= FEWEST]
+    rows_each = len(aligned.doc) / max(len(aligned.queries), 1)
+    costs = np.cumsum([folds * size * rows_each for size in sizes])
+    done = [size for size, cost in zip(sizes, costs, strict=True) if cost <= MOST_ROWS]
+    order = np.random.default_rng([seed, 2]).permutation(teaching)
+    rows, step, steps = [], 0, folds * len(done)
+    for size in done:
+        values = np.zeros(len(aligned.queries))
+        for f in range(folds):
+            progress("learning from fewer queries", step, steps)
+            step += 1
+            learned = copy.copy(fuser)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)  # said once, of the fit that is kept
+                learned.fit(aligned.select(order[fold[order] != f][:size]))
+            outside = np.flatnonzero(fold == f)
+            values[outside] = measure_queries(
+                learned.prepare(aligned.select(outside)), learned.weights_, evidence.measure
+            )
+        rows.append(values)
+    progress("learning from fewer queries", steps, steps)
+    note = f"Each point learns {folds} times, once for each fold, and is measured on the queries left out."
+    if len(done) < len(sizes):
+        note += f" Points between {done[-1] if done else 0:,} and {whole:,.0f} queries would take too long."
+    numbers = np.array([*done, whole])
+    return FewerQueries(numbers, np.array([*rows, evidence.held_out.per_query]), note)

@@ -1,0 +1,46 @@
+"""Learning from fewer queries."""
+
+import numpy as np
+from problems import made_up
+
+from genm.evaluate import parse_measure
+from genm.evidence import fewer, gather_evidence, learn_from_fewer
+from genm.learn import NewtonFuser
+
+AP = parse_measure("AP")
+
+
+def test_the_curve_ends_at_the_cross_validation() -> None:
+    aligned = made_up(0, n_queries=40)
+    fuser, found = gather_evidence(aligned, NewtonFuser, AP, folds=4)
+    curve = learn_from_fewer(aligned, fuser, found)
+    assert curve.n_queries.tolist() == [7, 15, 30]
+    assert curve.per_query.shape == (3, 40)
+    assert curve.per_query[-1].tolist() == found.held_out.per_query.tolist()
+
+
+def test_each_point_is_learned_from_that_many_queries_of_the_other_folds() -> None:
+    aligned = made_up(1, n_queries=16)
+    _, found = gather_evidence(aligned, NewtonFuser, AP, folds=2)
+    seen = []
+
+    class Watched(NewtonFuser):
+        def fit(self, aligned):
+            seen.append(set(aligned.queries))
+            return super().fit(aligned)
+
+    curve = learn_from_fewer(aligned, Watched().fit(aligned), found)
+    assert curve.n_queries.tolist() == [4, 8]
+    names = np.array(list(aligned.queries))
+    for f, used in enumerate(seen[1:]):
+        assert len(used) == 4
+        assert used <= set(names[found.held_out.fold != f])
+
+
+def test_large_data_have_fewer_points_and_it_says_so(monkeypatch) -> None:
+    aligned = made_up(0, n_queries=40)
+    fuser, found = gather_evidence(aligned, NewtonFuser, AP, folds=4)
+    monkeypatch.setattr(fewer, "MOST_ROWS", 4 * 7 * 60)
+    curve = learn_from_fewer(aligned, fuser, found)
+    assert curve.n_queries.tolist() == [7, 30]
+    assert "Points between 7 and 30 queries would take too long." in curve.note
