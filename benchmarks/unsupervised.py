@@ -14,6 +14,7 @@ import json
 import platform
 import time
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from genm.errors import ConvergenceWarning
 from genm.evaluate import AlignedEvaluator
 from genm.fuse import rule_scores
 from genm.learn import CotrainFuser
-from genm.rankers import rank_collection
+from genm.rankers import DEFAULT, rank_collection
 
 RANKERS = ("tfidf", "lsa", "plsi", "ldi")
 RULES = {
@@ -40,10 +41,11 @@ RULES = {
 PRINTED: dict[str, Any] = {"schedule": "paper", "sigma": 0.0, "trust": 1.0, "min_iter": 1, "max_iter": 10}
 
 
-def load(name: str) -> Aligned:
+def load(name: str, stem: str | None) -> Aligned:
     """Return the judged queries of a collection, ranked by the paper's four, raw cosines of all documents."""
     collection = load_collection(name)
-    aligned = align_runs(rank_collection(collection, RANKERS), collection.qrels, normalize="none")
+    runs = rank_collection(collection, RANKERS, profile=replace(DEFAULT, stem=stem))
+    aligned = align_runs(runs, collection.qrels, normalize="none")
     return aligned.select(np.flatnonzero(aligned.n_relevant() > 0))
 
 
@@ -76,15 +78,15 @@ def from_binary_starts(aligned: Aligned, **options: Any) -> dict[str, float]:
     }
 
 
-def measure(name: str, splits: int, *, starts: bool) -> None:
+def measure(name: str, splits: int, *, starts: bool, stem: str | None) -> None:
     """Print one line for each normaliser."""
-    raw = load(name)
+    raw = load(name, stem)
     rules = {
         rule: float(per_query(raw, rule_scores(renormalize(raw, kind), method)).mean())
         for rule, (kind, method) in RULES.items()
     }
     singles = {r: round(float(per_query(raw, unit).mean()), 4) for r, unit in zip(RANKERS, np.eye(4), strict=True)}
-    settings: dict[str, dict[str, Any]] = {"none": {"beta": 200.0}, "minmax": {}}
+    settings: dict[str, dict[str, Any]] = {"none": {"beta": 200.0}, "minmax": {}, "zscore": {}}
     for kind, options in settings.items():
         aligned = raw if kind == "none" else renormalize(raw, kind)
         CotrainFuser(**options).fit(aligned)
@@ -95,6 +97,7 @@ def measure(name: str, splits: int, *, starts: bool) -> None:
         best = max(rules, key=lambda rule: rules[rule])
         line = {
             "collection": name,
+            "stem": stem,
             "queries": len(raw.queries),
             "rows": len(raw.doc),
             "normalize": kind,
@@ -126,13 +129,14 @@ def main() -> None:
     parser.add_argument("collections", nargs="*", default=["med", "cran", "cisi", "cacm", "merged"])
     parser.add_argument("--splits", type=int, default=10)
     parser.add_argument("--starts", action="store_true", help="also run Algorithm 4 from all binary starts")
+    parser.add_argument("--stem", help="a Snowball language, such as english; none by default")
     asked = parser.parse_args()
     versions = {name: importlib.metadata.version(name) for name in ("genm", "numpy", "numba", "scipy")}
     print(json.dumps({"machine": platform.platform(), "threads": n_threads(), "seeds": asked.splits, **versions}))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the printed steps are stopped after a few rounds
         for name in asked.collections:
-            measure(name, asked.splits, starts=asked.starts)
+            measure(name, asked.splits, starts=asked.starts, stem=asked.stem)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from problems import made_up
 from genm.align import Aligned, align_runs
 from genm.errors import InputError
 from genm.ids import Ids
-from genm.learn.quality import RIDGE, Quality, estimate_quality, fake_labels
+from genm.learn.quality import LUCK, RIDGE, Quality, estimate_quality, fake_labels
 from genm.records import ranked_run
 
 
@@ -47,16 +47,29 @@ def test_documents_a_ranker_did_not_return_are_never_marked() -> None:
 
 
 def test_overlap_by_hand() -> None:
-    """Tops of two: {a, b} and {c, d} against {a, c} and {c, d}; by chance {a, b} and {c, d} share 0, others 1."""
+    """Eight times the tops {a, b} and {c, d} against {a, c} and {c, d}, each time of documents of their own."""
+    first, second = {}, {}
+    for i in range(8):
+        a, b, c, d = (f"{letter}{i}" for letter in "abcd")
+        first |= {f"p{i}": {a: 9, b: 8, c: 1, d: 0}, f"q{i}": {c: 9, d: 8, a: 1, b: 0}}
+        second |= {f"p{i}": {a: 9, c: 8, b: 1, d: 0}, f"q{i}": {c: 9, d: 8, a: 1, b: 0}}
+    aligned = listed(first, second)
+    quality = estimate_quality(aligned, fake_labels(aligned, n=2))
+    # of 32 places 24 are common; of the 15 other queries one shares c with a_1(q_i), and none with a_1(p_i)
+    observed, by_chance = 24 / 32, 8 / 15 / 32
+    luck = by_chance + LUCK * (by_chance / 32) ** 0.5
+    assert quality.overlap[0, 1] == pytest.approx((observed - luck) / (1 - by_chance))
+    np.testing.assert_allclose(quality.specificity, [32 / 32, 32 / 48])  # the second names each c twice
+    np.testing.assert_allclose(quality.agreement, quality.overlap[0, 1])
+    np.testing.assert_allclose(quality.height, [8.5 - 4.5, 8.5 - 4.5])
+
+
+def test_what_few_queries_show_may_be_luck() -> None:
+    """Two queries, tops of two, three of four places in common where chance gives one: no evidence yet."""
     first = {"p": {"a": 9, "b": 8, "c": 1, "d": 0}, "q": {"c": 9, "d": 8, "a": 1, "b": 0}}
     second = {"p": {"a": 9, "c": 8, "b": 1, "d": 0}, "q": {"c": 9, "d": 8, "a": 1, "b": 0}}
     aligned = listed(first, second)
-    quality = estimate_quality(aligned, fake_labels(aligned, n=2))
-    observed, by_chance = 3 / 4, 1 / 4  # a_1(q) meets a_2(p) in c; a_1(p) and a_2(q) do not meet
-    assert quality.overlap[0, 1] == pytest.approx((observed - by_chance) / (1 - by_chance))
-    np.testing.assert_allclose(quality.specificity, [4 / 4, 4 / 6])  # the second names c twice
-    np.testing.assert_allclose(quality.agreement, quality.overlap[0, 1])
-    np.testing.assert_allclose(quality.height, [8.5 - 4.5, 8.5 - 4.5])
+    assert estimate_quality(aligned, fake_labels(aligned, n=2)).overlap[0, 1] == 0.0
 
 
 def test_naming_the_same_documents_whatever_is_asked_earns_no_agreement() -> None:

@@ -56,7 +56,7 @@ class CotrainFuser(Fuser):
         self,
         *,
         labels: Labels = "top",
-        n: int = 10,
+        n: int = 5,
         threshold: float = 0.5,
         sigma: float = 1.0,
         trust: float = 0.0,

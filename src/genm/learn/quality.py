@@ -23,6 +23,8 @@ Labels = Literal["top", "threshold"]
 
 RIDGE = 0.2
 """Added to the diagonal of the overlaps: how far similar rankers are kept from shutting each other out."""
+LUCK = 2.0
+"""Standard deviations above chance that an overlap must reach to count: what few queries show may be luck."""
 COPY = 0.8
 """From this overlap on a ranker is less and less of a witness for the other; a copy is none."""
 
@@ -48,8 +50,12 @@ class Quality:
 
     @property
     def merit(self) -> Array:
-        """Agreement times specificity: an estimate of quality, up to a factor."""
-        return np.asarray(self.agreement * self.specificity)
+        """The root of agreement times specificity: an estimate of quality, up to a factor.
+
+        The root, because agreement is partly a matter of standing in the middle of similar rankers; a ranker that
+        nobody bears out has none all the same.
+        """
+        return np.asarray(np.sqrt(self.agreement) * self.specificity)
 
     def shares(self) -> Array:
         """Return each ranker's share of the say: the best blend if merit were correlation with relevance.
@@ -78,7 +84,7 @@ def units_of(height: Array) -> Array:
 
 
 def fake_labels(
-    aligned: Aligned, *, labels: Labels = "top", n: int = 10, threshold: float = 0.5
+    aligned: Aligned, *, labels: Labels = "top", n: int = 5, threshold: float = 0.5
 ) -> NDArray[np.bool_]:
     """Return, for each row and ranker, whether that ranker calls the document relevant (Algorithm 4).
 
@@ -109,7 +115,7 @@ def estimate_quality(aligned: Aligned, marks: NDArray[np.bool_]) -> Quality:
 
     With a_k(q) the documents that ranker k marks for query q, the overlap of k and l is (O - E) / (1 - E), where O
     compares a_k(q) with a_l(q) and E compares it with a_l(r) for the other queries r: documents that are on top
-    whatever is asked earn nothing.
+    whatever is asked earn nothing. Two standard deviations of E, the places being few, are taken off O as well.
     """
     n_rankers, n_queries = len(aligned.rankers), len(aligned.queries)
     each = range(n_rankers)
@@ -120,7 +126,8 @@ def estimate_quality(aligned: Aligned, marks: NDArray[np.bool_]) -> Quality:
     common = np.array([[np.count_nonzero(marks[:, k] & marks[:, other]) for other in each] for k in each])
     scale = np.maximum(np.sqrt(np.outer(sizes, sizes)), 1.0)
     by_chance = (np.einsum("kd,ld->kl", named, named) - common) / (scale * max(n_queries - 1, 1))
-    overlap = np.maximum((common / scale - by_chance) / np.maximum(1.0 - by_chance, 1e-12), 0.0)
+    luck = by_chance + LUCK * np.sqrt(by_chance / scale)
+    overlap = np.maximum((common / scale - luck) / np.maximum(1.0 - by_chance, 1e-12), 0.0)
     np.fill_diagonal(overlap, 1.0)
     return Quality(overlap, sizes / np.maximum((named**2).sum(axis=1), 1.0), _heights(aligned, marks))
 
