@@ -106,7 +106,7 @@ def test_hostile_text_comes_back_whole_from_the_embedded_data(text):
     document = html_page("t", "", data={"id": text, text.replace("\ud800", ""): 1})
     elements = Elements(document)
     assert [tag for tag, _ in elements.found].count("script") == 3  # theme, data, toggle
-    at = [attrs.get("id") for tag, attrs in elements.found if tag == "script"].index("data")
+    at = [attrs.get("id") for tag, attrs in elements.found if tag == "script"].index("page-data")
     assert json.loads(elements.texts["script"][at])["id"] == text
     document.encode()  # a file of UTF-8 can hold it
 

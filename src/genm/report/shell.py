@@ -3,7 +3,7 @@
 The page carries a content security policy that forbids every outside source. Scripts and styles are let in by their
 hash, so text that slipped in unescaped could still not run. Whoever makes a page gives its body, which brings its
 own `<header>`, `<main id="main">` and `<footer>`; data goes in as JSON, and scripts read it with
-`JSON.parse(document.getElementById("data").textContent)`.
+`JSON.parse(document.getElementById("page-data").textContent)`.
 """
 
 import base64
@@ -33,8 +33,8 @@ def html_page(
     """Return a whole document that works from a file, without a network.
 
     `body` is HTML that is already safe; `styles` and `scripts` are source texts, put in after the base style and
-    run in their order; `data` becomes the JSON of the element with the id "data". Styles that stand in the body
-    are allowed by their hash; `later_styles` names texts of `<style>` elements that a script will add.
+    run in their order; `data` becomes the JSON of the element with the id "page-data". Styles that stand in the
+    body are allowed by their hash; `later_styles` names texts of `<style>` elements that a script will add.
     """
     style = "\n".join((asset("base.css"), *styles))
     head_script, program = asset("theme.js"), [asset("toggle.js"), *scripts]
@@ -61,7 +61,7 @@ def html_page(
         body,
     ]
     if data is not None:
-        parts.append(f'<script type="application/json" id="data">{embed_json(data)}</script>')
+        parts.append(f'<script type="application/json" id="page-data">{embed_json(data)}</script>')
     parts += [f"<script>{_checked(script)}</script>" for script in program]
     parts += ["</body>", "</html>", ""]
     return "\n".join(parts)
