@@ -14,7 +14,7 @@ def fitted(genm, made_up, tmp_path_factory):
     paths = [made_up / name for name in RANKERS]
     found = genm("fit", "--qrels", made_up / "qrels.txt", *paths, "--folds", "2", "--format", "json", "-o", model)
     assert found.code == 0
-    assert found.err.endswith(f"wrote {model}\n")
+    assert found.err.endswith(f"wrote {model}\nwrote {model.with_name('model.evidence.json')}\n")
     return json.loads(found.out), model
 
 
@@ -91,7 +91,20 @@ def test_without_judgments_it_learns_without_labels_and_says_so(genm, sample):
     assert found.code == 0
     assert "no judgments: learning without labels (UnsEnM)" in found.err
     assert list(json.loads(found.out)) == ["weights"]
-    assert json.loads((sample / "model.json").read_text())["method"] == "uns"
+    model = json.loads((sample / "model.json").read_text())
+    assert model["method"] == "uns"
+    assert {n["kind"] for n in model["normalizers"].values()} == {"zscore"}
+    assert not (sample / "model.evidence.json").exists()
+
+
+def test_the_evidence_beside_the_model_is_what_was_shown(fitted):
+    from genm.evidence import load_evidence
+
+    shown, model = fitted
+    kept = load_evidence(model.with_name("model.evidence.json"))
+    assert kept.evidence.held_out.mean == shown["cv"]["mean"]
+    assert dict(zip(kept.rankers, kept.weights, strict=True)) == shown["weights"]
+    assert len(kept.refits.weights) == 100
 
 
 def test_the_methods_are_those_of_the_library():

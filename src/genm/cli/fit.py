@@ -54,11 +54,12 @@ if TYPE_CHECKING:
 METHODS = ("auto", "bat", "ip", "on", "uns", "enm", "exact")
 TEXT = """Learn one weight per ranker and show what the weights reach on queries they have not seen.
 
-Without --qrels the weights are learned with no judgments at all (UnsEnM). Methods: auto (the default), the
-paper's bat, ip, on, uns, enm, and exact (the best on the training queries). The model file holds everything
-that `genm fuse --model` needs to repeat the training's rules. With --target the training follows a search
-engine's rules (its normaliser, window and rule for missing documents), so that `genm export` can write the
-weights as that engine takes them."""
+Without --qrels the weights are learned with no judgments at all (UnsEnM), on z-scores unless told otherwise.
+Methods: auto (the default), the paper's bat, ip, on, uns, enm, and exact (the best on the training queries).
+The model file holds everything that `genm fuse --model` needs to repeat the training's rules; with judgments,
+model.evidence.json beside it holds what `genm report` shows. With --target the training follows a search engine's
+rules (its normaliser, window and rule for missing documents), so that `genm export` can write the weights as that
+engine takes them."""
 EXAMPLES = (
     "genm fit --qrels qrels.txt bm25=bm25.trec dense=dense.trec -o model.json",
     "genm fit --qrels qrels.txt --measure nDCG@10 a.trec b.trec --format json",
@@ -122,7 +123,7 @@ def fit(
         held = None if test_qrels is None else read_judgments(test_qrels, lenient=lenient, progress=progress)
         loaded = read_runs(runs, lenient=lenient, duplicates=duplicates, progress=progress)
         weights = None if query_weights is None else read_query_weights(query_weights)
-        kind = normalizers(normalize or [])
+        kind = normalizers(normalize or (["zscore"] if judged is None else []))
         align_as: dict[str, Any] = {"normalize": "minmax" if kind == "auto" else kind, "depth": depths(depth or [])}
         if target is not None:
             align_as = target_rules(target, loaded, technique, window)
@@ -154,6 +155,18 @@ def fit(
     if model_path is not None:
         save_model(model, model_path)
         say(f"wrote {model_path}")
+        if evidence is not None:
+            _keep_evidence(model_path, aligned, fuser, evidence, seed)
+
+
+def _keep_evidence(model_path: str, aligned: "Aligned", fuser: "Fuser", evidence: "Evidence", seed: int) -> None:
+    """Write beside the model what `genm report` would have to compute anew."""
+    from genm.evidence import evidence_path, keep_evidence, save_evidence
+
+    with progress_bars() as progress:
+        kept = keep_evidence(aligned, fuser, evidence, seed=seed, progress=progress)
+    save_evidence(kept, evidence_path(model_path))
+    say(f"wrote {evidence_path(model_path)}")
 
 
 def _beta(text: str) -> dict[str, float]:
