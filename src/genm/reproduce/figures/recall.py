@@ -1,7 +1,7 @@
 """Precision-recall curves of the methods, one panel for each collection."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from genm import draw
 from genm.reproduce.figures.drawing import Drawing
@@ -12,20 +12,25 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
-_COLUMNS = 2
-
 
 def draw_recall(collections: Sequence[CollectionResult]) -> Drawing:
-    """Return the held-out interpolated precision at eleven levels of recall, averaged over queries and splits."""
-    rows = (len(collections) + _COLUMNS) // _COLUMNS  # one place is the legend's
+    """Return the held-out interpolated precision at eleven levels of recall, averaged over queries and splits.
+
+    The methods lie close together, so beside each panel stand their distances from the best ranker alone.
+    """
     with draw.style():
-        figure, panels = draw.new_figure(6.4, 0.4 + 2.5 * rows, rows=rows, columns=_COLUMNS)
-        for axes, found in zip(panels, collections, strict=False):
-            _draw_curves(axes, found)
-        for axes in panels[len(collections) :]:
-            axes.set_axis_off()
-        handles, labels = _legend_of(panels[: len(collections)])
-        panels[len(collections)].legend(handles, labels, loc="center left", fontsize=9, handlelength=3.5)
+        figure, panels = draw.new_figure(6.4, 0.6 + 1.95 * len(collections), rows=len(collections), columns=2)
+        for at, found in enumerate(collections):
+            whole, apart = panels[2 * at : 2 * at + 2]
+            _draw_curves(whole, found)
+            _draw_differences(apart, found)
+            for axes in (whole, apart):
+                axes.set_xlim(-0.02, 1.02)
+                axes.tick_params(labelsize=8)
+        for axes in panels[-2:]:
+            axes.set_xlabel("recall")
+        handles, labels = _legend_of(panels[::2])
+        figure.legend(handles, labels, loc="outside upper center", ncols=4, fontsize=8, handlelength=3.5)
         svg = draw.to_svg(figure, "Precision at eleven levels of recall, by collection and method")
     return Drawing("recall", "Precision and recall", _caption(collections), svg)
 
@@ -33,15 +38,29 @@ def draw_recall(collections: Sequence[CollectionResult]) -> Drawing:
 def _draw_curves(axes: "Axes", found: CollectionResult) -> None:
     single = best_single(found)
     if single is not None:
-        axes.plot(RECALL_LEVELS, single.curve, label="best ranker alone", linewidth=1.2, **look_of(single.name))
+        axes.plot(RECALL_LEVELS, single.curve, label="best ranker alone", **_look(single.name))
     for name in SHOWN:
         if name in found.methods:
-            axes.plot(RECALL_LEVELS, found.methods[name].curve, label=name, linewidth=1.2, **look_of(name))
+            axes.plot(RECALL_LEVELS, found.methods[name].curve, label=name, **_look(name))
     axes.set_title(draw.label(found.title))
-    axes.set_xlim(-0.02, 1.02)
     axes.set_ylim(0.0, 1.0)
-    axes.set_xlabel("recall")
     axes.set_ylabel("precision")
+
+
+def _draw_differences(axes: "Axes", found: CollectionResult) -> None:
+    single = best_single(found)
+    if single is None:
+        axes.set_axis_off()
+        return
+    axes.axhline(0.0, color=draw.FAINT, linewidth=1.2, linestyle=look_of(single.name)["linestyle"])
+    for name in SHOWN:
+        if name in found.methods:
+            axes.plot(RECALL_LEVELS, found.methods[name].curve - single.curve, **_look(name))
+    axes.set_title(f"less that of {draw.label(single.name, longest=16)} alone", fontsize=9)
+
+
+def _look(method: str) -> dict[str, Any]:
+    return look_of(method) | {"linewidth": 1.1, "markersize": 3.0}
 
 
 def _legend_of(panels: "Sequence[Axes]") -> "tuple[list[Artist], list[str]]":
@@ -70,6 +89,7 @@ def _caption(collections: Sequence[CollectionResult]) -> str:
     said = ". ".join(parts)
     return (
         "Interpolated precision at eleven levels of recall, on queries that the weights had not seen, averaged "
-        "over all queries and splits. Higher is better; the left end is the top of the list."
+        "over all queries and splits. Higher is better; the left end is the top of the list. On "
+        "the right the same as differences from the best ranker alone, each panel on its own scale."
         + (f" {said}." if said else "")
     )

@@ -88,16 +88,14 @@ def _draw_row(axes: "Axes", y: float, row: Row) -> None:
     for name, value, _ in row.ours:
         look = look_of(name) | {"linestyle": ""}
         axes.plot(value - row.reference, y - 0.12, markersize=6.5 if name == best else 5.0, alpha=0.9, **look)
-    axes.annotate(
-        f"{mean:.4f} {best}",
-        (1.0, y - 0.1),
-        xycoords=("axes fraction", "data"),
-        xytext=(4, 0),
-        textcoords="offset points",
-        va="center",
-        fontsize=8,
-        annotation_clip=False,
-    )
+    _say(axes, y - 0.12, f"{mean:.4f} {best}", draw.INK)
+    _say(axes, y + 0.2, f"{row.reference:.4f} {'the paper' if row.printed else 'one ranker'}", "#6b6b6b")
+
+
+def _say(axes: "Axes", y: float, text: str, color: str) -> None:
+    """Write to the right of the panel."""
+    place = axes.get_yaxis_transform()
+    axes.text(1.01, y, text, transform=place, va="center", fontsize=8, color=color)
 
 
 def _finish(axes: "Axes", rows: list[Row]) -> None:
@@ -117,7 +115,7 @@ def _finish(axes: "Axes", rows: list[Row]) -> None:
             axes.axhline(0.5 - at, color=draw.FAINT, linewidth=0.6)
     axes.grid(axis="y", visible=False)
     reference = "the paper's best figure" if any(row.printed for row in rows) else "the best ranker alone"
-    axes.set_xlabel(f"difference from {reference} (the line at 0); ours on the right: mean over the splits")
+    axes.set_xlabel(f"difference from {reference}, the line at 0")
     names = list(dict.fromkeys(one[0] for row in rows for one in row.ours))
     handles = [Line2D([], [], label=name, **(look_of(name) | {"linestyle": ""})) for name in names]
     if any(row.printed for row in rows):

@@ -1,0 +1,163 @@
+"""The experiment as one HTML page that needs no network: findings first, then the picture, tables and figures."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from genm.records import Note
+from genm.report.markup import facts, folded, table
+from genm.report.shell import escape, html_page, isolated
+from genm.reproduce.cells import Cell, Table
+from genm.reproduce.departures import DEPARTURES
+from genm.reproduce.figures import Drawing
+from genm.reproduce.findings import findings_of
+from genm.reproduce.results import Results
+
+TITLE = "The experiment of the gEnM paper, run again"
+_FIRST = "summary"
+"""The figure that stands with the findings, above the tables."""
+
+_STYLE = """
+.findings { display: grid; grid-template-columns: repeat(auto-fit, minmax(15rem, 1fr)); gap: 1rem; padding: 0; }
+.findings li { list-style: none; padding: 1rem; background: var(--surface); border: 1px solid var(--line);
+  border-radius: var(--radius); font-size: 0.92rem; }
+.findings strong { display: block; font-size: 1.9rem; line-height: 1.2; letter-spacing: -0.01em; }
+.findings li:first-child { background: var(--accent-soft); border-color: var(--accent); }
+.contents { display: flex; flex-wrap: wrap; gap: 0.3rem 1.2rem; padding: 0; }
+.contents li { list-style: none; }
+.picture { padding: 0.75rem; background: #ffffff; border: 1px solid var(--line); border-radius: var(--radius);
+  width: fit-content; margin-bottom: 0.5rem; }
+.picture svg { display: block; width: 46rem; min-width: 30rem; max-width: 100%; height: auto; }
+.departures li { margin-bottom: 0.5rem; max-width: 46rem; }
+td strong::after { content: "\\00a0\\2022"; color: var(--accent); }
+@media print { .picture svg { min-width: 0; width: 100%; } .contents { display: none; } }
+"""
+
+
+def render(
+    results: Results, figures: Sequence[Drawing], *, manifest: Mapping[str, object] | None = None, command: str = ""
+) -> str:
+    """Return the page. `manifest` says what it was made from; `command` is what a reader types to make it again."""
+    body = "\n".join(
+        (
+            _header(results),
+            '<main id="main">',
+            _findings(results, [figure for figure in figures if figure.name == _FIRST]),
+            _tables(results.tables),
+            _figures([figure for figure in figures if figure.name != _FIRST]),
+            _departures(),
+            _making(results, manifest or {}, command),
+            "</main>",
+            _footer(results),
+        )
+    )
+    return html_page(TITLE, body, styles=(_STYLE,))
+
+
+def _header(results: Results) -> str:
+    names = ", ".join(isolated(found.title) for found in results.collections) or "no collection"
+    sections = (
+        ("found", "Findings"),
+        ("tables", "Tables"),
+        ("figures", "Figures"),
+        ("differently", "What the paper did differently"),
+        ("made", "How this was made"),
+    )
+    contents = "".join(f'<li><a href="#{anchor}">{name}</a></li>' for anchor, name in sections)
+    return (
+        f"<header><h1>{TITLE}</h1><p>Wang, Choi and Liu combine rankers by a weighted sum whose weights "
+        f"maximise mean average precision. Here is their experiment on {names}: the printed numbers and ours, "
+        f"side by side. Ours come from two-fold cross-validation over the judged queries, averaged over "
+        f"{results.splits} seeded {'split' if results.splits == 1 else 'splits'}; no weight and no start was "
+        f"chosen on a query it is "
+        f'measured on.</p><nav aria-label="Contents"><ul class="contents">{contents}</ul></nav></header>'
+    )
+
+
+def _findings(results: Results, pictures: Sequence[Drawing]) -> str:
+    cards = "".join(
+        f"<li><strong>{escape(finding.headline)}</strong> {escape(finding.text)}</li>"
+        for finding in findings_of(results)
+    )
+    listed = f'<ul class="findings">{cards}</ul>' if cards else ""
+    return f'<section id="found"><h2>Findings</h2>{listed}{"".join(map(_figure, pictures))}</section>'
+
+
+def _tables(tables: Sequence[Table]) -> str:
+    return '<section id="tables"><h2>Tables</h2>' + "".join(map(_table, tables)) + "</section>"
+
+
+def _table(one: Table) -> str:
+    numbers = {
+        column
+        for column in range(len(one.columns))
+        if one.rows and all(row[column].number or not row[column].text for row in one.rows)
+    }
+    cells = ([_cell(cell) for cell in row] for row in one.rows)
+    drawn = table(
+        escape(one.title), [escape(name) for name in one.columns], cells, numbers=numbers, identity=one.key
+    )
+    return drawn + "".join(f'<p class="note">{escape(note)}</p>' for note in one.notes)
+
+
+def _cell(cell: Cell) -> str:
+    text = escape(cell.text) if cell.number else isolated(cell.text)
+    return f"<strong>{text}</strong>" if cell.strong and cell.text else text
+
+
+def _figures(figures: Sequence[Drawing]) -> str:
+    return '<section id="figures"><h2>Figures</h2>' + "".join(map(_figure, figures)) + "</section>"
+
+
+def _figure(figure: Drawing) -> str:
+    title = escape(figure.title)
+    return (
+        f'<figure id="figure-{escape(figure.name)}"><h3>{title}</h3>'
+        f'<div class="scroll picture" tabindex="0" role="group" aria-label="{title}">{figure.svg}</div>'
+        f"<figcaption>{escape(figure.caption)}</figcaption></figure>"
+    )
+
+
+def _departures() -> str:
+    items = "".join(f"<li><b>{escape(what)}</b> {escape(how)}</li>" for what, how in DEPARTURES)
+    listed = f'<ul class="departures">{items}</ul>'
+    return f'<section id="differently"><h2>What the paper did differently</h2>{listed}</section>'
+
+
+def _making(results: Results, manifest: Mapping[str, object], command: str) -> str:
+    parts = [f"<pre>{escape(command)}</pre>"] if command else []
+    counts = [("splits", str(results.splits)), ("seed", str(results.seed))]
+    counts += [(f"seconds: {part}", f"{seconds:.1f}") for part, seconds in results.timings.items()]
+    parts.append(facts((escape(name), escape(value)) for name, value in counts))
+    if manifest:
+        listed = facts((escape(name), isolated(value)) for name, value in _flat(manifest))
+        parts.append(folded("Versions, seeds and hashes of the data", listed))
+    notes = "".join(f"<li>{isolated(note.text)}</li>" for note in _said(results))
+    parts.append(folded("Notes", f"<ul>{notes}</ul>") if notes else "")
+    return f'<section id="made"><h2>How this was made</h2>{"".join(parts)}</section>'
+
+
+def _said(results: Results) -> Iterator[Note]:
+    """Yield every note once."""
+    seen = set()
+    for note in (*results.notes, *(note for found in results.collections for note in found.aligned.notes)):
+        if note.text not in seen:
+            seen.add(note.text)
+            yield note
+
+
+def _flat(values: Mapping[str, object], before: str = "") -> Iterator[tuple[str, str]]:
+    """Yield nested values one by one under their full names."""
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{before}{name} / ")
+        elif isinstance(value, Iterable) and not isinstance(value, str | bytes):
+            yield f"{before}{name}", ", ".join(map(str, value))
+        else:
+            yield f"{before}{name}", str(value)
+
+
+def _footer(results: Results) -> str:
+    n = len(results.collections)
+    return (
+        f"<footer><p>Made by <code>genm reproduce</code> from {n} {'collection' if n == 1 else 'collections'}. "
+        f"This page loads nothing from anywhere.</p></footer>"
+    )
