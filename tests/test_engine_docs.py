@@ -8,8 +8,8 @@ import pytest
 
 from genm.align import Aligned
 from genm.export import export_model, targets
-from genm.export.frames import run_from_dict
 from genm.export.pages import example_model, overview, page, training_snippet
+from genm.read import run_from_dict
 
 FOLDER = Path(__file__).parents[1] / "docs" / "engines"
 ADVICE = "Write the pages again: python -m genm.export.pages docs/engines"
@@ -39,7 +39,7 @@ def test_the_page_ends_with_a_query_that_holds_the_weights(name: str) -> None:
 def test_the_training_snippet_runs(name: str) -> None:
     target, draw = targets()[name], random.Random(0)
     runs = {
-        ranker: run_from_dict({"q": {f"d{i}": draw.random() for i in range(5)}}, ranker)
+        ranker: run_from_dict({"q": {f"d{i}": draw.random() for i in range(5)}}, name=ranker)
         for ranker in target.guide.rankers
     }
     space: dict[str, object] = {"runs": runs, "qrels": None}

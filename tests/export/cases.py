@@ -8,11 +8,11 @@ import numpy as np
 
 from genm.align import align_runs
 from genm.export import ExportError, export_model, find_target
-from genm.export.frames import run_from_dict
 from genm.export.loss import same_top
 from genm.export.simulation import ranking
 from genm.fuse import fuse_scores
 from genm.model import Model
+from genm.read import run_from_dict
 from genm.records import Normalizer
 
 __all__ = ["ExportError", "disagreement", "loaded", "model", "own_fusion", "simulated", "some_lists"]
@@ -54,7 +54,9 @@ def own_fusion(made: Model, queries: Sequence[Sequence[Mapping[str, float]]]) ->
     """What genm itself makes of the same lists, query by query."""
     names = [f"q{q}" for q in range(len(queries))]
     runs = {
-        ranker: run_from_dict({name: lists[k] for name, lists in zip(names, queries, strict=True)}, ranker)
+        ranker: run_from_dict(
+            {name: lists[k] for name, lists in zip(names, queries, strict=True)}, name=ranker, lenient=True
+        )
         for k, ranker in enumerate(made.rankers)
     }
     depths = dict(zip(made.rankers, made.depths, strict=True))

@@ -1,13 +1,13 @@
 """A PostgreSQL server for the tests that run the exported statement, if this machine has one."""
 
-import glob
+import importlib.util
 import os
 import pwd
 import shutil
 import subprocess
 import tempfile
-import warnings
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,59 +15,84 @@ import pytest
 Psql = Callable[[str], list[list[str]]]
 
 
-def rows_of(text: str) -> list[list[str]]:
-    return [line.split("\t") for line in text.splitlines() if "\t" in line]
-
-
-@pytest.fixture(scope="session")
-def psql_with_vector() -> Iterator[Psql]:
-    """Run SQL on a server that has pgvector; gives the rows of the answer."""
-    pgserver = pytest.importorskip("pgserver", reason="pgserver (PostgreSQL with pgvector) is not installed")
-    home = Path(tempfile.mkdtemp(prefix="genm-pg"))
-    home.chmod(0o755)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        server = pgserver.get_server(home)
-    try:
-        yield lambda sql: rows_of(
-            server.psql("\\set QUIET on\n\\pset format unaligned\n\\pset fieldsep '\\t'\n\\t\n" + sql)
-        )
-    finally:
-        server.cleanup()
-        shutil.rmtree(home, ignore_errors=True)
-
-
 @pytest.fixture(scope="session")
 def psql() -> Iterator[Psql]:
-    """Run SQL on a plain server that lives as long as the tests; gives the rows of the answer."""
-    found = shutil.which("initdb") or next(iter(sorted(glob.glob("/usr/lib/postgresql/*/bin/initdb"))), None)
-    if found is None:
-        pytest.skip("PostgreSQL is not installed")
-    user = "postgres" if os.geteuid() == 0 else None  # the server refuses to run as root
-    if user is not None and user not in {entry.pw_name for entry in pwd.getpwall()}:
-        pytest.skip("PostgreSQL has no user of its own here")
-    tools, home = Path(found).resolve().parent, Path(tempfile.mkdtemp(prefix="genm-pg"))  # short: it holds a socket
+    """Run SQL on a server that lives as long as the tests; gives the rows of the answer."""
+    tools = [*installed_tools(), *packaged_tools()]
+    if not tools:
+        pytest.skip("PostgreSQL is not installed, neither the system's nor pgserver's")
+    with server(tools[0]) as run:
+        yield run
+
+
+@pytest.fixture(scope="session")
+def psql_with_vector(psql: Psql) -> Iterator[Psql]:
+    """The same on a server that has pgvector."""
+    available = "SELECT name, 'here' FROM pg_available_extensions WHERE name = 'vector';\n"
+    if psql(available):
+        yield psql
+        return
+    tools = packaged_tools()
+    if not tools:
+        pytest.skip("PostgreSQL has no pgvector here: neither the system's package nor pgserver is installed")
+    with server(tools[0]) as run:
+        yield run
+
+
+def installed_tools() -> list[Path]:
+    """Where the system keeps PostgreSQL's programs, newest first; Debian does not put them on the path."""
+    found = shutil.which("initdb")
+    debian = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda p: int(p.parts[4]), reverse=True)
+    return [Path(path).resolve().parent for path in ([found] if found else []) + [*debian]]
+
+
+def packaged_tools() -> list[Path]:
+    """Where the pgserver package keeps them; it brings pgvector."""
+    spec = importlib.util.find_spec("pgserver")
+    if spec is None or spec.origin is None:
+        return []
+    folder = Path(spec.origin).parent / "pginstall" / "bin"
+    return [folder] if (folder / "initdb").exists() else []
+
+
+@contextmanager
+def server(tools: Path) -> Iterator[Psql]:
+    """Start a throw-away server on a socket of its own and stop it again."""
+    user = ordinary_user()
+    home = Path(tempfile.mkdtemp(prefix="genm-pg"))  # a short path: it holds the socket
     if user is not None:
         shutil.chown(home, user)
     data, log = home / "data", home / "log"
-    options = f"-k {home} -c listen_addresses= -c fsync=off"
 
-    def call(*words: str, text: str | None = None) -> str:
+    def call(*words: str | Path, text: str | None = None) -> str:
         done = subprocess.run(words, input=text, capture_output=True, text=True, user=user, check=False, cwd="/")
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    call(str(tools / "initdb"), "-D", str(data), "-A", "trust", "-U", "genm", "--no-sync")
-    subprocess.run(
-        [tools / "pg_ctl", "-D", data, "-o", options, "-l", log, "-w", "start"],
-        check=True,
-        user=user,
-        cwd="/",
-        stdout=subprocess.DEVNULL,
-    )
     try:
-        command = [str(tools / "psql"), "-h", str(home), "-U", "genm", "-d", "postgres", "-v", "ON_ERROR_STOP=1"]
-        yield lambda sql: rows_of(call(*command, "-qAt", "-F", "\t", text=sql))
+        try:
+            call(tools / "initdb", "-D", data, "-A", "trust", "-U", "genm", "--no-sync", "-E", "UTF8")
+        except PermissionError:
+            pytest.skip(f"PostgreSQL refuses root, and {user} may not enter {tools}")
+        options = f"-k {home} -c listen_addresses= -c fsync=off"
+        command = [tools / "pg_ctl", "-D", data, "-o", options, "-l", log, "-w", "start"]
+        subprocess.run(command, check=True, user=user, cwd="/", stdout=subprocess.DEVNULL)
+        psql = [tools / "psql", "-X", "-h", home, "-U", "genm", "-d", "postgres", "-v", "ON_ERROR_STOP=1"]
+        try:
+            yield lambda sql: rows_of(call(*psql, "-qAt", "-F", "\t", text=sql))
+        finally:
+            call(tools / "pg_ctl", "-D", data, "-m", "immediate", "stop")
     finally:
-        call(str(tools / "pg_ctl"), "-D", str(data), "-m", "immediate", "stop")
         shutil.rmtree(home, ignore_errors=True)
+
+
+def ordinary_user() -> str | None:
+    """Whom to run the server as: it refuses root."""
+    if os.geteuid() != 0:
+        return None
+    known = {entry.pw_name for entry in pwd.getpwall()}
+    return next((name for name in ("postgres", "nobody") if name in known), None)
+
+
+def rows_of(text: str) -> list[list[str]]:
+    return [line.split("\t") for line in text.splitlines() if "\t" in line]

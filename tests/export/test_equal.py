@@ -4,15 +4,15 @@ import pytest
 from genm.align import align_runs
 from genm.errors import NotFittedError
 from genm.export.equal import EqualFuser
-from genm.export.frames import run_from_dict
 from genm.fuse import fuse_runs
+from genm.read import run_from_dict
 
 
 def test_every_ranker_gets_the_same_weight() -> None:
     runs = {
-        "a": run_from_dict({"q": {"x": 3.0, "y": 1.0}}, "a"),
-        "b": run_from_dict({"q": {"y": 9.0, "z": 4.0}}, "b"),
-        "c": run_from_dict({"q": {"z": 0.5}}, "c"),
+        "a": run_from_dict({"q": {"x": 3.0, "y": 1.0}}, name="a"),
+        "b": run_from_dict({"q": {"y": 9.0, "z": 4.0}}, name="b"),
+        "c": run_from_dict({"q": {"z": 0.5}}, name="c"),
     }
     aligned = align_runs(runs, normalize="zscore", depth=7)
     fuser = EqualFuser(level=2).fit(aligned)

@@ -6,8 +6,8 @@ from export.cases import model
 from genm.align import align_runs
 from genm.errors import InputError, ModelError
 from genm.export import measured_loss
-from genm.export.frames import run_from_dict
 from genm.export.loss import same_members, same_top
+from genm.read import run_from_dict
 from genm.records import Normalizer, Run
 
 
@@ -15,7 +15,7 @@ def runs(names: tuple[str, ...] = ("bm25", "dense"), n: int = 30) -> dict[str, R
     draw = random.Random(11)
     return {
         name: run_from_dict(
-            {f"q{q}": {f"d{i}": draw.gauss(5, 2) for i in draw.sample(range(60), n)} for q in range(25)}, name
+            {f"q{q}": {f"d{i}": draw.gauss(5, 2) for i in draw.sample(range(60), n)} for q in range(25)}, name=name
         )
         for name in names
     }

@@ -5,7 +5,7 @@ import pytest
 from export.cases import ExportError, model, own_fusion, simulated
 
 from genm.export import export_model, measured_loss, ranking
-from genm.export.frames import run_from_dict
+from genm.read import run_from_dict
 from genm.records import Normalizer
 
 FIXED = Normalizer("affine", lower=2.0, upper=12.0)
@@ -57,7 +57,7 @@ def test_the_loss_of_approximate_weights_is_measured() -> None:
     made = model(Normalizer("reciprocal", k=2.0), weights=(0.9, 0.1))
     draw = random.Random(7)
     runs = {
-        name: run_from_dict({f"q{q}": {f"d{i}": draw.random() for i in range(30)} for q in range(20)}, name)
+        name: run_from_dict({f"q{q}": {f"d{i}": draw.random() for i in range(30)} for q in range(20)}, name=name)
         for name in made.rankers
     }
     loss = measured_loss(made, "qdrant-rrf", runs)

@@ -5,8 +5,8 @@ from export.cases import ExportError
 
 from genm.align import align_runs
 from genm.export import export_model, measured_loss, targets, training_rules
-from genm.export.frames import run_from_dict
 from genm.model import Model
+from genm.read import run_from_dict
 from genm.records import Run
 
 
@@ -14,7 +14,9 @@ def runs(n: int) -> dict[str, Run]:
     draw = random.Random(3)
     names = ("bm25", "dense", "title")[:n]
     return {
-        name: run_from_dict({f"q{q}": {f"d{i}": draw.uniform(0, 20) for i in range(40)} for q in range(10)}, name)
+        name: run_from_dict(
+            {f"q{q}": {f"d{i}": draw.uniform(0, 20) for i in range(40)} for q in range(10)}, name=name
+        )
         for name in names
     }
 
@@ -58,7 +60,7 @@ def test_the_window_is_the_engines_or_the_given_one() -> None:
 
 
 def test_fixed_bounds_come_from_the_runs() -> None:
-    run = run_from_dict({"q": {"a": 3.0, "b": -1.0, "c": 9.0}}, "x")
+    run = run_from_dict({"q": {"a": 3.0, "b": -1.0, "c": 9.0}}, name="x")
     bounds = training_rules("qdrant", {"x": run}).normalizers["x"]
     assert (bounds.kind, bounds.lower, bounds.upper) == ("affine", -1.0, 9.0)
     assert training_rules("ltr", {"x": run}).normalizers["x"].lower == 0.0

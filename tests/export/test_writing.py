@@ -5,7 +5,7 @@ from export.cases import ExportError, model
 
 from genm.errors import InputError
 from genm.export import exact_targets, export_model, measured_loss, obstacles, targets, why_not
-from genm.export.frames import run_from_dict
+from genm.read import run_from_dict
 from genm.records import Normalizer
 
 
@@ -72,7 +72,7 @@ def test_an_approximate_export_always_has_a_text_and_a_loss(name: str, normalize
     exported = export_model(made, name, approximate=True)
     assert exported.text
     lists = {"bm25": {"q": {"a": 3.0, "b": 1.0, "c": 0.5}}, "dense": {"q": {"b": 0.9, "c": 0.1}}}
-    loss = measured_loss(made, name, {ranker: run_from_dict(table, ranker) for ranker, table in lists.items()})
+    loss = measured_loss(made, name, {ranker: run_from_dict(table, name=ranker) for ranker, table in lists.items()})
     assert 0.0 <= loss.share <= 1.0
     if name != "pgvector":
         assert exported.notes[0].code == "approximate"
