@@ -93,6 +93,22 @@ def test_unreadable_files_say_what_to_do(tmp_path: Path) -> None:
         save_model(a_model(), tmp_path / "no" / "m.json")
 
 
+def test_a_model_that_cannot_be_written_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(ModelError, match=r"expected a file to write; found a folder"):
+        save_model(a_model(), tmp_path / "folder")
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.replace", full)
+    with pytest.raises(ModelError, match=r"could not be written \(No space left on device\)"):
+        save_model(a_model(), tmp_path / "m.json")
+    assert [p.name for p in tmp_path.iterdir()] == ["folder"]
+
+
 @pytest.mark.parametrize(
     ("names", "says"),
     [

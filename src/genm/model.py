@@ -59,14 +59,20 @@ def save_model(model: Model, path: str | Path) -> None:
     """Write the model as JSON; the file appears whole or not at all."""
     text = json.dumps(model_to_json(model), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     path = Path(path)
+    if path.is_dir():
+        raise ModelError(f"{path}: expected a file to write; found a folder. Name a file in it.")
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
     except OSError as error:
         raise ModelError(f"{path}: cannot write here ({error.strerror}). Choose another folder.") from error
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(text)
-    os.chmod(temporary, 0o644)
-    os.replace(temporary, path)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except OSError as error:
+        os.unlink(temporary)
+        raise ModelError(f"{path}: could not be written ({error.strerror}); nothing was left behind.") from error
 
 
 def load_model(path: str | Path) -> Model:

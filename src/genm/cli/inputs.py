@@ -14,7 +14,6 @@ from genm.progress import Progress, silent
 if TYPE_CHECKING:
     from genm.records import Normalizer, Qrels, Run
 
-_SUFFIXES = {".gz", ".zst", ".zstd", ".trec", ".run", ".res", ".txt", ".tsv", ".csv", ".parquet", ".results"}
 STDIN = "-"
 
 
@@ -105,10 +104,9 @@ def named_paths(arguments: Sequence[str], *others: str | None) -> dict[str, str]
 def _stem(path: str) -> str:
     if path == STDIN:
         return "stdin"
-    name = Path(path).name
-    while Path(name).suffix.lower() in _SUFFIXES:
-        name = name[: -len(Path(name).suffix)]
-    return name or path
+    from genm.read.sources import stem_of
+
+    return stem_of(path) or path
 
 
 def read_runs(arguments: Sequence[str], *, lenient: bool, duplicates: str, progress: Progress) -> "dict[str, Run]":

@@ -151,6 +151,9 @@ def _nothing_in_common(run: Run, qrels: Qrels) -> str:
     )
 
 
+_SKIP = "skip_missing (--skip-missing)"
+
+
 def _note_missing(run: Run, qrels: Qrels, missing: NDArray[np.intp], n_judged: int, *, skipped: bool) -> list[Note]:
     if len(missing) == 0:
         return []
@@ -158,7 +161,7 @@ def _note_missing(run: Run, qrels: Qrels, missing: NDArray[np.intp], n_judged: i
     first = f"(first: {qrels.queries[int(missing[0])]})"
     if skipped:
         return [Note("missing-skipped", len(missing), f"{told} and were left out {first}.")]
-    return [Note("missing-zero", len(missing), f"{told} and count 0 {first}; skip_missing leaves them out.")]
+    return [Note("missing-zero", len(missing), f"{told} and count 0 {first}; {_SKIP} leaves them out.")]
 
 
 def _note_unjudged(run: Run, unjudged: NDArray[np.intp]) -> list[Note]:

@@ -67,16 +67,21 @@ class Source:
     @property
     def stem(self) -> str:
         """The file's name without folder and usual endings: what a run is called if nobody names it."""
-        name = Path(self.name).name
-        while Path(name).suffix.lower() in _USUAL:
-            name = Path(name).stem
-        return name
+        return stem_of(self.name)
 
     @property
     def suffix(self) -> str:
         """The last suffix that says something about the format."""
         named = [s.lower() for s in Path(self.name).suffixes]
         return next((s for s in reversed(named) if s not in (".gz", ".zst", ".zstd")), "")
+
+
+def stem_of(path: str) -> str:
+    """Return a file's name without folder and usual endings."""
+    name = Path(path).name
+    while Path(name).suffix.lower() in _USUAL:
+        name = Path(name).stem
+    return name
 
 
 def name_of(source: FileSource) -> str:
