@@ -13,7 +13,7 @@ from genm.records import Note
 from genm.reproduce.cells import Table
 
 Array = NDArray[np.float64]
-Kind = Literal["single", "rule", "unsupervised", "supervised", "printed"]
+Kind = Literal["single", "rule", "baseline", "unsupervised", "supervised", "printed"]
 
 MEASURES: tuple[tuple[str, Measure], ...] = (
     ("MAP", Measure("AP")),
@@ -31,8 +31,8 @@ class MethodResult:
 
     name: str
     kind: Kind
-    """single: one ranker; rule: no weights to learn; unsupervised: no labels seen; printed: Algorithms 1 and 2 as
-    they stand in the paper, with or without some of the repairs."""
+    """single: one ranker; rule: no weights to learn; baseline: what learning has to beat; unsupervised: no labels
+    seen; supervised: the paper's methods and ours; printed: the paper's algorithms to the letter, or in part."""
     values: Array
     """(splits, queries, 3) held-out values of MEASURES; a method that no split can change has a single one."""
     curves: Array

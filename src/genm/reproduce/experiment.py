@@ -1,0 +1,174 @@
+"""The whole experiment: load, rank, align, learn on one half of the queries, measure on the other, tabulate."""
+
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from os import PathLike
+
+import numpy as np
+
+from genm.align import Aligned, align_runs
+from genm.collections import load_collection, smart_stopwords
+from genm.errors import ConvergenceWarning, InputError
+from genm.evidence import BEST_SINGLE, RRF, UNIFORM
+from genm.learn import CotrainFuser, NewtonFuser
+from genm.progress import Progress, silent
+from genm.rankers import paper_profile, read_documents
+from genm.records import Collection, Note
+from genm.reproduce import bar, tables
+from genm.reproduce.cells import Table
+from genm.reproduce.methods import (
+    AUTO,
+    BAT,
+    CLIMBS,
+    ENM,
+    ON,
+    RULES,
+    UNS,
+    UNS_COTRAINED,
+    kind_of,
+    learners,
+    rules,
+    unsupervised,
+)
+from genm.reproduce.paper import COLLECTIONS, PAPER_BETA
+from genm.reproduce.protocol import Trial
+from genm.reproduce.rankings import PROFILE, all_rankings, paper_rankings
+from genm.reproduce.results import MEASURES, CollectionResult, Facts, MethodResult, Results
+
+Data = str | PathLike[str] | None
+UNIFORM_MINMAX = "uniform weights, min-max"
+
+
+def reproduce(
+    collections: Sequence[str] = tuple(COLLECTIONS),
+    *,
+    splits: int = 10,
+    seed: int = 0,
+    data: Data = None,
+    further: bool = True,
+    progress: Progress = silent,
+) -> Results:
+    """Run the experiment of Section 5 on the named collections; everything follows from the seed.
+
+    `further` adds BM25 and the dense rankers that are installed, in an ensemble of their own. `data` is the folder
+    of the SMART collections, else GENM_DATA.
+    """
+    _check(collections, splits)
+    found, notes, timings = [], list[Note](), dict[str, float]()
+    for name in collections:
+        started = time.perf_counter()
+        one, said = study(name, splits=splits, seed=seed, data=data, further=further, progress=progress)
+        found.append(one)
+        notes += said
+        timings[one.title] = time.perf_counter() - started
+    results = Results(tuple(found), splits, seed, timings=timings, notes=tuple(dict.fromkeys(notes)))
+    return replace(results, tables=make_tables(results))
+
+
+def study(
+    name: str, *, splits: int, seed: int, data: Data = None, further: bool = True, progress: Progress = silent
+) -> tuple[CollectionResult, tuple[Note, ...]]:
+    """Run the experiment on one collection; also returns what a reader should know."""
+    title = COLLECTIONS.get(name.lower(), name)
+
+    def told(task: str, done: int, total: int, /) -> None:
+        progress(f"{title}: {task}", done, total)
+
+    collection = load_collection(name, data=data)
+    runs = paper_rankings(collection, told)
+    aligned = _judged(align_runs(runs, collection.qrels, normalize="none"))
+    trial = Trial(aligned, splits=splits, seed=seed, beta=PAPER_BETA, progress=told)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # counted in the notes of each method
+        methods = trial.singles() | _rules(trial)
+        methods |= trial.unsupervised(unsupervised(aligned)) | trial.supervised(learners())
+        more, rankers, notes = _with_more_rankers(collection, splits, seed, told) if further else ({}, (), ())
+    notes += _counted(title, methods)
+    facts = _facts(collection, aligned, data)
+    return CollectionResult(name.lower(), title, facts, aligned, trial.fold, methods, more, rankers), notes
+
+
+def _rules(trial: Trial) -> dict[str, MethodResult]:
+    scores = dict(rules(trial.aligned))
+    uniform = scores.pop(UNIFORM)
+    return trial.fixed({UNIFORM: uniform}, "baseline") | trial.fixed(scores, "rule")
+
+
+def _with_more_rankers(
+    collection: Collection, splits: int, seed: int, progress: Progress
+) -> tuple[dict[str, MethodResult], tuple[str, ...], tuple[Note, ...]]:
+    runs, notes = all_rankings(collection, progress)
+    aligned = _judged(align_runs(runs, collection.qrels, normalize="minmax"))
+    trial = Trial(aligned, splits=splits, seed=seed, beta="auto", progress=progress)
+    scores = rules(aligned)
+    more = trial.singles() | trial.fixed({UNIFORM_MINMAX: scores[UNIFORM]}, "baseline")
+    more |= trial.fixed({RRF: scores[RRF]}, "rule") | trial.unsupervised({UNS: CotrainFuser().fit(aligned)})
+    more |= trial.supervised({BAT: lambda fold: NewtonFuser(starts=fold.starts[:CLIMBS]).fit_problem(fold.problem)})
+    return more, aligned.rankers, notes
+
+
+def make_tables(results: Results) -> tuple[Table, ...]:
+    """Return all tables that the results can fill."""
+    found = results.collections
+    rankers = dict.fromkeys(name for one in found for name in one.aligned.rankers)
+    listed = [
+        *rankers, BEST_SINGLE, UNIFORM, *RULES, UNS, UNS_COTRAINED,
+        *(name for name in learners() if not name.endswith("uniform start")),
+    ]  # fmt: skip
+    more = dict.fromkeys(name for one in found for name in one.more)
+    made = [
+        bar.bar_table(found),
+        tables.main_table(found, results.splits),
+        bar.rivals_table(found),
+        bar.unsupervised_table(found),
+        tables.repairs_table(found),
+        *(tables.methods_table(found, m, listed) for m in range(len(MEASURES))),
+        bar.more_table(found, list(more)),
+        bar.weights_table(found, [ENM, BAT, ON, AUTO, UNS]),
+        tables.toy_table(),
+        tables.data_table(found),
+        tables.summary_table(),
+    ]
+    return tuple(table for table in made if table is not None)
+
+
+def _judged(aligned: Aligned) -> Aligned:
+    """Return the queries that have a relevant document; the others have no average precision."""
+    kept = np.flatnonzero(aligned.n_relevant() > 0)
+    return aligned if len(kept) == len(aligned.queries) else aligned.select(kept)
+
+
+def _facts(collection: Collection, aligned: Aligned, data: Data) -> Facts:
+    try:
+        profile = paper_profile(smart_stopwords(data=data))
+    except InputError:  # pydocs needs no data, so the paper's stop list may not be there
+        as_printed = None
+    else:
+        as_printed = len(read_documents(collection.doc_texts, profile).vocabulary)
+    return Facts(
+        documents=len(collection.doc_ids),
+        queries=len(collection.query_ids),
+        judged=len(aligned.queries),
+        terms=len(read_documents(collection.doc_texts, PROFILE).vocabulary),
+        terms_as_printed=as_printed,
+        relevant=int(aligned.n_relevant().sum()),
+    )
+
+
+def _counted(title: str, methods: dict[str, MethodResult]) -> tuple[Note, ...]:
+    """Return the methods' notes with the collection's name; the printed algorithms stop wherever they like."""
+    return tuple(
+        replace(note, text=f"{title}, {name}: {note.text}")
+        for name, result in methods.items()
+        for note in result.notes
+        if kind_of(name) != "printed"
+    )
+
+
+def _check(collections: Sequence[str], splits: int) -> None:
+    if not collections or len(set(collections)) < len(collections):
+        raise InputError(f"collections: expected different names, at least one; found {list(collections)!r}.")
+    if splits < 1:
+        raise InputError(f"splits: expected at least 1, 10 is usual; found {splits}.")

@@ -1,0 +1,117 @@
+"""The methods of the tables: what learns from labels, what does without, and what has nothing to learn."""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genm.align import Aligned, renormalize
+from genm.auto import AutoFuser
+from genm.evidence import RRF, UNIFORM
+from genm.fuse import rule_scores
+from genm.learn import BarrierFuser, BoostFuser, CotrainFuser, Fuser, NewtonFuser, OnlineFuser
+from genm.learn.problem import Problem
+from genm.learn.starts import starting_points
+from genm.reproduce.paper import PAPER_BETA
+from genm.reproduce.printed import REPAIRS, PrintedFuser
+from genm.reproduce.results import Kind
+
+Array = NDArray[np.float64]
+
+ENM, BAT, ON, UNS = "EnM", "gEnM.BAT", "gEnM.ON", "UnsEnM"
+BOOSTING, IP, AUTO = "EnM, boosting stage", "gEnM.IP", "auto"
+ON_PRINTED, UNS_COTRAINED = "gEnM.ON, printed steps", "UnsEnM, co-trained"
+SUPERVISED = (BAT, ON, IP, AUTO)
+"""Ours that learn from labels."""
+CLIMBS = 3
+"""Of the binary starts, those with the highest MAP on the training queries are climbed from."""
+COMBSUM_MINMAX, COMBSUM_Z, COMBMNZ, ISR = "CombSUM, min-max", "CombSUM, z-score", "CombMNZ", "ISR"
+RULES = (COMBSUM_MINMAX, COMBSUM_Z, COMBMNZ, RRF, ISR)
+"""What needs no labels either: UnsEnM is measured against the best of these."""
+
+
+class Training(NamedTuple):
+    """One training fold: its queries made ready, and where climbs begin."""
+
+    problem: Problem
+    starts: Array
+    """Binary starts by falling MAP on the training queries, equal ones in the paper's order."""
+    aligned: Callable[[], Aligned]
+    """The same queries as an alignment of their own, made when asked for."""
+
+
+Learn = Callable[[Training], Fuser]
+
+
+def training(whole: Problem, aligned: Aligned, queries: NDArray[np.intp]) -> Training:
+    """Make a training fold ready; no scores are copied until a method asks for an alignment."""
+    problem = whole.select(queries)
+    points = starting_points(len(problem.rankers), seed=0)
+    best = np.argsort([-problem.exact(point) for point in points], kind="stable")
+    return Training(problem, points[best], lambda: aligned.select(queries))
+
+
+def learners() -> dict[str, Learn]:
+    """Return what learns from labels, by its name in the tables."""
+    found: dict[str, Learn] = {
+        ENM: lambda fold: BoostFuser().fit_problem(fold.problem),
+        BOOSTING: lambda fold: BoostFuser(search=False).fit_problem(fold.problem),
+        BAT: lambda fold: NewtonFuser(starts=fold.starts[:CLIMBS]).fit_problem(fold.problem),
+        ON: lambda fold: OnlineFuser(starts=fold.starts[:CLIMBS]).fit_problem(fold.problem),
+        IP: lambda fold: BarrierFuser(starts=fold.starts[:1]).fit_problem(fold.problem),
+        AUTO: lambda fold: AutoFuser().fit(fold.aligned()),
+        ON_PRINTED: _online_as_printed,
+    }
+    found |= {repaired(n): _printed(n) for n in range(len(REPAIRS))}
+    found |= {repaired(n, alone=True): _printed(n, alone=True) for n in range(len(REPAIRS) + 1)}
+    return found
+
+
+def _online_as_printed(fold: Training) -> Fuser:
+    return OnlineFuser(schedule="paper", free=True, starts=fold.starts[:CLIMBS]).fit_problem(fold.problem)
+
+
+def _printed(n_repairs: int, *, alone: bool = False) -> Learn:
+    def learn(fold: Training) -> Fuser:
+        starts = np.ones((1, fold.starts.shape[1])) if alone else fold.starts[:CLIMBS]
+        if n_repairs == len(REPAIRS):
+            return NewtonFuser(starts=starts).fit_problem(fold.problem)
+        return PrintedFuser(n_repairs=n_repairs, starts=starts).fit_problem(fold.problem)
+
+    return learn
+
+
+def repaired(n_repairs: int, *, alone: bool = False) -> str:
+    """Return the name of gEnM.BAT after so many repairs; `alone`: from uniform weights as its only start."""
+    if n_repairs == len(REPAIRS):
+        name = BAT
+    else:
+        name = f"{BAT} as printed" if n_repairs == 0 else f"{BAT} + {REPAIRS[n_repairs]}"
+    return f"{name}, uniform start" if alone else name
+
+
+def unsupervised(aligned: Aligned) -> dict[str, Fuser]:
+    """Return what learns without labels, fitted on all queries, as in the paper."""
+    cotrained = CotrainFuser(beta=PAPER_BETA, sigma=0.0, trust=1.0, schedule="paper")
+    return {UNS: CotrainFuser(beta=PAPER_BETA).fit(aligned), UNS_COTRAINED: cotrained.fit(aligned)}
+
+
+def rules(aligned: Aligned) -> Mapping[str, Array]:
+    """Return every row's score under the rules that have nothing to learn."""
+    minmax = renormalize(aligned, "minmax")
+    return {
+        UNIFORM: rule_scores(aligned, "sum"),
+        COMBSUM_MINMAX: rule_scores(minmax, "combsum"),
+        COMBSUM_Z: rule_scores(renormalize(aligned, "zscore"), "combsum"),
+        COMBMNZ: rule_scores(minmax, "combmnz"),
+        RRF: rule_scores(aligned, "rrf"),
+        ISR: rule_scores(aligned, "isr"),
+    }
+
+
+def kind_of(name: str) -> Kind:
+    """Return what a method that learns from labels is to the tables."""
+    if name in SUPERVISED:
+        return "supervised"
+    return "baseline" if name in (ENM, BOOSTING) else "printed"
