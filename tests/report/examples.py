@@ -75,6 +75,7 @@ def example_report(*, n_queries: int = 24, seed: int = 0, n_rankers: int = 3) ->
             "n_samples": len(samples),
             "levels": levels,
             "plateau_loss": 0.005,
+            "held_back": 0.25,
             "note": f"{len(samples)} refits on resampled queries.",
             "rows": [
                 {
@@ -82,6 +83,7 @@ def example_report(*, n_queries: int = 24, seed: int = 0, n_rankers: int = 3) ->
                     "weight": float(weights[k]),
                     "quantiles": np.quantile(samples[:, k], levels).tolist(),
                     "samples": samples[:, k].tolist(),
+                    "before": np.quantile(samples[:, k], levels).tolist(),
                     "plateau": [max(0.0, float(weights[k]) - 0.1), min(1.0, float(weights[k]) + 0.15)],
                     "gain": 0.03 / (k + 1),
                 }

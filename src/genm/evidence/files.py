@@ -99,6 +99,7 @@ def evidence_to_json(kept: Kept) -> dict[str, Any]:
         "gains": {name: asdict(gain) for name, gain in evidence.gains.items()},
         "refits": {
             "kind": kept.refits.kind,
+            "held_back": kept.refits.held_back,
             "note": kept.refits.note,
             "weights": kept.refits.weights.tolist(),
             "before": kept.refits.before.tolist(),
@@ -226,7 +227,8 @@ def _refits(value: object, place: str, n_rankers: int) -> Refits:
         "kind", get_args(Literal["bootstrap", "none"]), number=False, null=False
     )
     weights = _floats(table, "weights", (-1, n_rankers))
-    refits = Refits(weights, _floats(table, "before", (len(weights), n_rankers)), kind, table.take("note", str))
+    before = _floats(table, "before", (len(weights), n_rankers))
+    refits = Refits(weights, before, kind, table.number_or_none("held_back"), table.take("note", str))
     table.close()
     return refits
 

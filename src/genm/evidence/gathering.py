@@ -1,6 +1,6 @@
 """Fit, cross-validate, and set the result beside what needs no learning."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -138,10 +138,15 @@ def gather_evidence(
 
 def single_values(aligned: Aligned, name: str, measure: Measure) -> Array:
     """Return the measure of one ranker's own list, query by query, as if the others had never been there."""
+    return single_table(aligned, name, [measure])[:, 0]
+
+
+def single_table(aligned: Aligned, name: str, measures: Sequence[Measure]) -> Array:
+    """Return (queries, measures) values of one ranker's own list."""
     own = select_rankers(aligned, [name])
     if len(own.doc) == 0:
-        return np.zeros(len(own.queries))
-    return np.asarray(evaluate_aligned(own, np.ascontiguousarray(own.raw[:, 0]), [measure]).values[:, 0])
+        return np.zeros((len(own.queries), len(measures)))
+    return np.asarray(evaluate_aligned(own, np.ascontiguousarray(own.raw[:, 0]), measures).values)
 
 
 def with_evidence(model: Model, aligned: Aligned, evidence: Evidence) -> Model:
@@ -159,12 +164,22 @@ def with_evidence(model: Model, aligned: Aligned, evidence: Evidence) -> Model:
     return replace(model, measure=str(evidence.measure), training=training, fingerprint=fingerprint(aligned))
 
 
+def best_singles(evidence: Evidence) -> list[str]:
+    """Return, for every fold, the ranker that was best on the queries of the other folds."""
+    table = np.array(list(evidence.singles.values()))
+    names, weights, fold = list(evidence.singles), evidence.query_weights, evidence.held_out.fold
+    return [names[_best(table, weights, fold != f)] for f in range(len(evidence.held_out.weights))]
+
+
 def _best_single_by_fold(singles: Mapping[str, Array], fold: NDArray[np.int64], weights: Array) -> Array:
     """Return, for every query, the value of the ranker that was best on the queries of the other folds."""
     table = np.array(list(singles.values()))
     chosen = np.zeros(len(fold))
     for f in np.unique(fold):
-        inside, outside = fold != f, fold == f
-        best = int(np.argmax(table[:, inside] @ weights[inside]))
-        chosen[outside] = table[best, outside]
+        outside = fold == f
+        chosen[outside] = table[_best(table, weights, ~outside), outside]
     return chosen
+
+
+def _best(table: Array, weights: Array, inside: NDArray[np.bool_]) -> int:
+    return int(np.argmax(table[:, inside] @ weights[inside]))

@@ -40,6 +40,8 @@ class Refits(NamedTuple):
     before: Array
     """(refits, K), before they were held back; the same where nothing was."""
     kind: Literal["bootstrap", "none"]
+    held_back: float | None
+    """The share by which the fit, and every refit, moved its weights towards simple ones; None: never."""
     note: str
 
 
@@ -53,6 +55,7 @@ def refit_resampled(
     """
     aligned = fuser.prepare(aligned)
     warm = isinstance(fuser, AutoFuser)
+    share = fuser.shrunk_.amount if isinstance(fuser, AutoFuser) else None
     wanted = n_resamples or (N_RESAMPLES if warm else N_WHOLE)
     n = min(wanted, (WARM_ROWS if warm else WHOLE_ROWS) // max(len(aligned.doc), 1))
     if n < FEWEST and n_resamples is None:
@@ -60,7 +63,7 @@ def refit_resampled(
         note = (
             f"With {len(aligned.doc):,} rows the refits on resampled queries would take minutes; they were skipped."
         )
-        return Refits(nothing, nothing, "none", note)
+        return Refits(nothing, nothing, "none", share, note)
     n = n_resamples or n
     refit = _Warm(aligned, fuser) if isinstance(fuser, AutoFuser) else _Whole(aligned, fuser)
     rng = np.random.default_rng([seed, 1])  # not the stream that dealt the folds
@@ -75,7 +78,7 @@ def refit_resampled(
     note = f"{n} refits on queries drawn with replacement, {refit.how}."
     if n < wanted:
         note += f" {wanted} would be usual; {len(aligned.doc):,} rows allowed for no more."
-    return Refits(np.array([b for _, b in found]), np.array([a for a, _ in found]), "bootstrap", note)
+    return Refits(np.array([b for _, b in found]), np.array([a for a, _ in found]), "bootstrap", share, note)
 
 
 def teaching_queries(aligned: Aligned, level: int) -> NDArray[np.int64]:

@@ -1,0 +1,132 @@
+"""The measure over the weights: exact steps along each ranker's line, the plateau, the map for three rankers."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genm._math.crossings import Room, line_profile
+from genm.align import Aligned
+from genm.evaluate import AlignedEvaluator, Measure
+from genm.learn.plateau import _others, plateau_around
+from genm.learn.tasks import tasks_of
+from genm.progress import Progress, silent
+from genm.report.payload import Line, Ternary
+
+Array = NDArray[np.float64]
+
+MOST_STEPS = 600
+"""Steps of one line that travel with the report; more are joined where they differ least."""
+PLATEAU_LOSS = 0.005
+N_GRID = 24
+"""The map's grid: weights in 24ths, 325 points."""
+N_POINTS = 50
+"""Where a measure has no exact steps: this many intervals, measured in their middles."""
+
+
+class Landscape:
+    """The measure of any weights on some queries."""
+
+    def __init__(self, aligned: Aligned, measure: Measure, weights: Array) -> None:
+        self._evaluator = AlignedEvaluator(aligned, [measure])
+        self._query_weights = aligned.query_weights
+        self.rankers, self.weights = aligned.rankers, weights
+        self.here = self.value(weights)
+        # Bpref and Judged look at more than the relevant documents: they have no steps to follow
+        self._problem = None if measure.name in ("Bpref", "Judged", "IPrec") else tasks_of(aligned, measure)
+
+    def value(self, weights: Array) -> float:
+        """Return the mean of the measure."""
+        return float(self._query_weights @ self._evaluator.values(weights)[:, 0] / self._query_weights.sum())
+
+    def lines(self, *, progress: Progress = silent) -> list[Line]:
+        """Return the measure along each ranker's weight, the others in proportion."""
+        room: Room = []
+        found: list[Line] = []
+        n = len(self.rankers)
+        for k in range(n if n > 1 else 0):
+            progress("following the weights", k, n)
+            found.append(self._line(k, room))
+        progress("following the weights", n, n)
+        return found
+
+    def plateaus(self) -> list[list[float]] | None:
+        """Return between which weights each ranker may stand at a loss of no more than PLATEAU_LOSS."""
+        if self._problem is None or len(self.rankers) == 1:
+            return None
+        found = plateau_around(self._problem, self.weights, self.here - PLATEAU_LOSS, PLATEAU_LOSS)
+        return [[float(low), float(high)] for low, high in zip(found.low, found.high, strict=True)]
+
+    def worth(self, k: int) -> float | None:
+        """Return what is lost without ranker k, the others in proportion."""
+        return None if len(self.rankers) == 1 else self.here - self.value(_others(self.weights, k))
+
+    def ternary(self) -> Ternary | None:
+        """Return the map over the weights of three rankers."""
+        if len(self.rankers) != 3:
+            return None
+        n = N_GRID
+        grid = np.array([(i, j, n - i - j) for i in range(n + 1) for j in range(n + 1 - i)]) / n
+        values = [self.value(weights) for weights in grid]
+        return {
+            "rankers": list(self.rankers),
+            "step": 1.0 / n,
+            "weights": grid.tolist(),
+            "values": values,
+            "chosen": self.weights.tolist(),
+            "chosen_value": self.here,
+            "best": int(np.argmax(values)),
+        }
+
+    def _line(self, k: int, room: Room) -> Line:
+        others = _others(self.weights, k)
+        direction = np.eye(len(self.weights))[k] - others
+        if self._problem is None:
+            points = np.linspace(0.0, 1.0, N_POINTS + 1)
+            values = np.array([self.value(others + t * direction) for t in 0.5 * (points[1:] + points[:-1])])
+            at = int(np.argmax(values))
+            best = [float(points[at]), float(points[at + 1]), float(values[at])]
+        else:
+            line = line_profile(self._problem, others, direction, 0.0, 1.0, whole=True, room=room)
+            points, values, best = line.breakpoints, line.values, [line.low, line.high, line.value]
+        kept, heights, tolerance = join_steps(points, values, MOST_STEPS)
+        return {
+            "ranker": self.rankers[k],
+            "points": kept.tolist(),
+            "values": heights.tolist(),
+            "tolerance": tolerance,
+            "n_steps": len(values),
+            "exact": self._problem is not None,
+            "weight": float(self.weights[k]),
+            "value": self.here,
+            "best": best,
+        }
+
+
+def join_steps(points: Array, values: Array, most: int) -> tuple[Array, Array, float]:
+    """Join neighbouring steps until no more than `most` are left; return them and how far any value is off at most.
+
+    Steps of equal value, and those of no width, are joined at no loss. Beyond that neighbours share the middle of
+    their range while that range is small enough; the smallest range that does is found by halving.
+    """
+    wide = np.diff(points) > 0.0
+    changed = np.flatnonzero(np.diff(values[wide], prepend=np.nan) != 0.0)
+    starts, heights, end = points[:-1][wide][changed], values[wide][changed], points[-1]
+    if len(heights) <= most:
+        return np.append(starts, end), heights, 0.0
+    low, high = 0.0, float(np.ptp(heights))
+    for _ in range(20):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if len(_groups(heights, middle)) <= most else (middle, high)
+    firsts = _groups(heights, high)
+    top, bottom = np.maximum.reduceat(heights, firsts), np.minimum.reduceat(heights, firsts)
+    return np.append(starts[firsts], end), 0.5 * (top + bottom), float(0.5 * (top - bottom).max())
+
+
+def _groups(heights: Array, span: float) -> NDArray[np.int64]:
+    """Return where runs of neighbours begin that differ by no more than `span`, each as long as can be."""
+    firsts, low, high = [0], heights[0], heights[0]
+    for i, height in enumerate(heights.tolist()):
+        low, high = min(low, height), max(high, height)
+        if high - low > span:
+            firsts.append(i)
+            low = high = height
+    return np.array(firsts)
