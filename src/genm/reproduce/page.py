@@ -8,7 +8,7 @@ from genm.report.shell import escape, html_page, isolated
 from genm.reproduce.cells import Cell, Table
 from genm.reproduce.departures import DEPARTURES
 from genm.reproduce.figures import Drawing
-from genm.reproduce.findings import findings_of
+from genm.reproduce.findings import Finding, findings_of
 from genm.reproduce.results import Results
 
 TITLE = "The experiment of the gEnM paper, run again"
@@ -16,19 +16,40 @@ _FIRST = "summary"
 """The figure that stands with the findings, above the tables."""
 
 _STYLE = """
-.findings { display: grid; grid-template-columns: repeat(auto-fit, minmax(15rem, 1fr)); gap: 1rem; padding: 0; }
-.findings li { list-style: none; padding: 1rem; background: var(--surface); border: 1px solid var(--line);
-  border-radius: var(--radius); font-size: 0.92rem; }
-.findings strong { display: block; font-size: 1.9rem; line-height: 1.2; letter-spacing: -0.01em; }
-.findings li:first-child { background: var(--accent-soft); border-color: var(--accent); }
+header { padding-block: 2rem 0; }
+.findings { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(18rem, 100%), 1fr)); gap: 1rem;
+  padding: 0; }
+.findings > li { list-style: none; padding: 1rem 1.2rem; background: var(--surface); border: 1px solid var(--line);
+  border-radius: var(--radius); font-size: 0.95rem; }
+.findings > li:first-child { background: var(--accent-soft); border-color: var(--accent); }
+.findings strong { display: block; font-size: 2rem; line-height: 1.2; letter-spacing: -0.01em; }
+.findings ul { margin: 0.6rem 0 0; padding: 0; color: var(--muted); font-size: 0.85rem;
+  font-variant-numeric: tabular-nums; }
+.findings ul li { list-style: none; }
 .contents { display: flex; flex-wrap: wrap; gap: 0.3rem 1.2rem; padding: 0; }
 .contents li { list-style: none; }
-.picture { padding: 0.75rem; background: #ffffff; border: 1px solid var(--line); border-radius: var(--radius);
-  width: fit-content; margin-bottom: 0.5rem; }
-.picture svg { display: block; width: 46rem; min-width: 30rem; max-width: 100%; height: auto; }
+figure { margin-block: 2rem 3rem; }
+.picture { padding: 0.75rem; background: #ffffff; border: 1px solid var(--line); border-radius: var(--radius); }
+.picture svg { display: block; width: 100%; min-width: 30rem; max-width: 46rem; height: auto; margin-inline: auto; }
+figcaption { margin-top: 0.75rem; font-size: 0.95rem; }
+@media (min-width: 64rem) {
+  figure { display: grid; grid-template-columns: minmax(0, 46rem) minmax(14rem, 1fr); gap: 0 1.75rem; }
+  figure h3 { grid-column: 1 / -1; margin-top: 0; }
+  figcaption { margin-top: 0; }
+}
+#tables .scroll { margin-top: 2rem; }
+#tables caption { color: var(--text); font-size: 1rem; font-weight: 600; }
+#tables thead th { white-space: normal; }
+#tables th, #tables td { padding-inline: 0.55rem; }
+#tables tbody th { min-width: 4rem; }
+#tables tr.group > * { border-top: 2px solid var(--line); }
+#tables td strong::after { content: "\\00a0\\2022"; color: var(--accent); }
 .departures li { margin-bottom: 0.5rem; max-width: 46rem; }
-td strong::after { content: "\\00a0\\2022"; color: var(--accent); }
-@media print { .picture svg { min-width: 0; width: 100%; } .contents { display: none; } }
+@media print {
+  figure { display: block; break-inside: avoid-page; }
+  .picture svg { min-width: 0; max-width: 34rem; }
+  .contents { display: none; }
+}
 """
 
 
@@ -73,16 +94,20 @@ def _header(results: Results) -> str:
 
 
 def _findings(results: Results, pictures: Sequence[Drawing]) -> str:
-    cards = "".join(
-        f"<li><strong>{escape(finding.headline)}</strong> {escape(finding.text)}</li>"
-        for finding in findings_of(results)
-    )
+    cards = "".join(map(_card, findings_of(results)))
     listed = f'<ul class="findings">{cards}</ul>' if cards else ""
     return f'<section id="found"><h2>Findings</h2>{listed}{"".join(map(_figure, pictures))}</section>'
 
 
+def _card(finding: Finding) -> str:
+    details = "".join(f"<li>{isolated(detail)}</li>" for detail in finding.details)
+    listed = f"<ul>{details}</ul>" if details else ""
+    return f"<li><strong>{escape(finding.headline)}</strong> {escape(finding.text)}{listed}</li>"
+
+
 def _tables(tables: Sequence[Table]) -> str:
-    return '<section id="tables"><h2>Tables</h2>' + "".join(map(_table, tables)) + "</section>"
+    said = "<p>Bold with a dot is the best of its row, unless the notes below a table say otherwise.</p>"
+    return f'<section id="tables"><h2>Tables</h2>{said}{"".join(map(_table, tables))}</section>'
 
 
 def _table(one: Table) -> str:
@@ -92,10 +117,16 @@ def _table(one: Table) -> str:
         if one.rows and all(row[column].number or not row[column].text for row in one.rows)
     }
     cells = ([_cell(cell) for cell in row] for row in one.rows)
-    drawn = table(
-        escape(one.title), [escape(name) for name in one.columns], cells, numbers=numbers, identity=one.key
-    )
+    head = [escape(name) for name in one.columns]
+    drawn = table(escape(one.title), head, cells, numbers=numbers, marked=_groups(one), identity=one.key)
     return drawn + "".join(f'<p class="note">{escape(note)}</p>' for note in one.notes)
+
+
+def _groups(one: Table) -> dict[int, str]:
+    """Mark the rows where the first column changes, if it repeats itself at all."""
+    names = [row[0].text for row in one.rows]
+    first = [at for at in range(1, len(names)) if names[at] not in ("", names[at - 1])]
+    return dict.fromkeys(first, "group") if len(first) < len(names) - 1 else {}
 
 
 def _cell(cell: Cell) -> str:

@@ -3,11 +3,14 @@
 from typing import Any
 
 from genm import draw
+from genm.reproduce.methods import AUTO, BAT, ENM, IP, ON, UNS
 from genm.reproduce.results import CollectionResult, MethodResult
 
-_PLACES = {"gEnM.BAT": 0, "gEnM.ON": 1, "UnsEnM": 2, "gEnM.IP": 3, "auto": 4, "uniform": 5, "EnM": 6}
-SHOWN = ("EnM", "gEnM.BAT", "gEnM.IP", "gEnM.ON", "UnsEnM", "auto")
-"""The methods that the figures show where a result has them, in this order."""
+LEARNED = (BAT, IP, ON, UNS, AUTO)
+"""What the package offers in the place of the paper's methods."""
+SHOWN = (ENM, *LEARNED)
+"""The methods that the figures show where a result has them, in this order: the baseline first."""
+_PLACES = {BAT: 0, ON: 1, UNS: 2, IP: 3, AUTO: 4, ENM: 6}
 _SINGLE = 7
 
 

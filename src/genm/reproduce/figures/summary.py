@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from genm import draw
 from genm.reproduce import paper
 from genm.reproduce.figures.drawing import Drawing
-from genm.reproduce.figures.looks import SHOWN, best_single, look_of
+from genm.reproduce.figures.looks import LEARNED, SHOWN, best_single, look_of
 from genm.reproduce.results import MEASURES, CollectionResult, Results
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ class Row:
 
     @property
     def best(self) -> tuple[str, float, float]:
-        """Our best method, its mean and its spread."""
-        return max(self.ours, key=lambda one: one[1])
+        """Our best learned method, its mean and its spread; the baseline is none of them."""
+        return max((one for one in self.ours if one[0] in LEARNED), key=lambda one: one[1])
 
 
 def rows_of(results: Results) -> list[Row]:
@@ -52,7 +52,7 @@ def _rows(found: CollectionResult) -> list[Row]:
         ]
         printed = paper.TABLE_3.get((found.title, measure))
         single = best_single(found)
-        if not ours or (printed is None and single is None):
+        if not any(one[0] in LEARNED for one in ours) or (printed is None and single is None):
             continue
         values = printed.values if printed is not None else ()
         reference = max(values) if printed is not None else float(single.mean[at]) if single is not None else 0.0
