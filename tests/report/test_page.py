@@ -150,7 +150,7 @@ def test_the_page_is_small(report):
 @pytest.mark.parametrize("n_rankers", [2, 12])
 def test_any_number_of_rankers(n_rankers):
     words = text_of(report_page(example_report(n_rankers=n_rankers, n_queries=6)))
-    assert f"Fusion of {n_rankers} rankers (" in words
+    assert f"Fusion of {n_rankers} rankers" in words
     assert ("Map of all weights" in words) == (n_rankers == 3)
 
 

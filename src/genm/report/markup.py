@@ -40,6 +40,11 @@ def p_value(p: float | None) -> str:
     return "p < 0.001" if p < 0.001 else f"p = {p:.3f}" if p < 0.1 else f"p = {p:.2f}"
 
 
+def n_queries(n: int) -> str:
+    """Write a number of queries."""
+    return f"{n:,} {'query' if n == 1 else 'queries'}"
+
+
 def measure_name(measure: str) -> str:
     """Name the mean of a measure: that of AP is called MAP."""
     return f"M{measure}" if measure == "AP" or measure.startswith(("AP(", "AP@")) else measure

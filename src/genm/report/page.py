@@ -3,7 +3,7 @@
 import re
 
 from genm.report import drawn, sections
-from genm.report.markup import measure_name
+from genm.report.markup import measure_name, n_queries
 from genm.report.payload import Report
 from genm.report.shell import asset, escape, html_page, isolated
 
@@ -80,10 +80,11 @@ def _body(report: Report) -> str:
         for name, (label, html) in parts.items()
         if html
     )
-    names = ", ".join(isolated(name) for name in report["rankers"])
+    rankers = report["rankers"]
+    names = f" ({', '.join(isolated(name) for name in rankers)})" if len(rankers) <= 6 else ""
     return (
         f'<header class="top"><p class="title">{isolated(report["title"])}</p>'
-        f'<p class="note">Fusion of {len(report["rankers"])} rankers ({names}), {report["n_queries"]} queries, '
+        f'<p class="note">Fusion of {len(rankers)} rankers{names}, {n_queries(report["n_queries"])}, '
         f"{escape(measure_name(report['measure']))}</p></header>"
         f'<nav aria-label="Sections"><ul>{links}</ul></nav>'
         f'<main id="main" tabindex="-1">{"".join(html for _, html in parts.values())}</main>'
@@ -97,7 +98,7 @@ def _try(report: Report) -> str:
     if found is None:
         return ""
     n, n_all = found["queries"]["shape"][0], report["n_queries"]
-    over = f"all {n} queries" if n == n_all else f"{n} of {n_all} queries"
+    over = f"all {n_queries(n)}" if n == n_all else f"{n:,} of {n_queries(n_all)}"
     return (
         '<section id="try" class="screen-only" aria-labelledby="try-title" hidden>'
         '<h2 id="try-title">Try other weights</h2>'

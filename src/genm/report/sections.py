@@ -9,6 +9,7 @@ from genm.report.markup import (
     decimals,
     facts,
     measure_name,
+    n_queries,
     p_value,
     percent,
     signed,
@@ -52,9 +53,9 @@ def headline(report: Report) -> str:
         f'<p class="verdict">{escape(head["verdict"])}</p>'
         f'<div class="cards">{"".join(_gain_card(gain, name, head["confidence"]) for gain in head["gains"])}</div>'
         f'<p class="note">Held-out {escape(name)} of the fusion: '
-        f"<strong>{decimals(head['held_out'])}</strong>{spread}, each query measured by weights learned from the other "
-        f"folds ({head['folds']} folds, {report['n_queries']} queries). On the queries they were learned from, the "
-        f"weights reach {decimals(head['train'])}. "
+        f"<strong>{decimals(head['held_out'])}</strong>{spread}, each query measured by weights learned from the "
+        f"other folds ({head['folds']} folds, {n_queries(report['n_queries'])}). On the queries they were learned "
+        f"from, the weights reach {decimals(head['train'])}. "
         f"Best single ranker on all queries: {isolated(head['best_single'])}.</p>"
         "</section>"
     )
@@ -74,8 +75,8 @@ def _gain_card(gain: Gain, name: str, confidence: float) -> str:
         f"<p>{percent(confidence)} interval {between(gain['low'], gain['high'])}<br>"
         f"{p_value(gain['p'])}, {luck}</p>"
         f"{bar(pieces, total)}"
-        f'<p class="note">{gain["n_better"]} queries better, {gain["n_worse"]} worse, {gain["n_equal"]} equal</p>'
-        "</article>"
+        f'<p class="note">{n_queries(gain["n_better"])} better, {gain["n_worse"]} worse, {gain["n_equal"]} equal'
+        "</p></article>"
     )
 
 
@@ -85,11 +86,11 @@ def weights(report: Report) -> str:
     refits = {
         "bootstrap": f"{spread['n_samples']} refits on resampled queries",
         "folds": f"{spread['n_samples']} folds of the cross-validation",
-        "none": "no refits",
+        "none": "",
     }[spread["kind"]]
     loss = "" if spread["plateau_loss"] is None else f" by at most {spread['plateau_loss']:g}"
     top = max((row["weight"] for row in spread["rows"]), default=1.0)
-    head = ("Ranker", "Weight", "", f"95% of {refits}", "Plateau", "Lost without it")
+    head = ("Ranker", "Weight", "", f"95% of {refits}" if refits else "Spread", "Plateau", "Lost without it")
     rows = [_weight_row(row, top) for row in spread["rows"]]
     caption = (
         f"Weights. Plateau: between these the weight may stand and training {escape(_name(report))} falls{loss}."
@@ -127,7 +128,7 @@ def measures(report: Report) -> str:
         if system["kind"] == "fused" and system["held_out"]:
             marked[number] = "chosen"
     n_all, n_main = found["n_queries"], found["main_n_queries"]
-    over = f"Means over {n_main} queries" if n_all == n_main else (
+    over = f"Means over {n_queries(n_main)}" if n_all == n_main else (
         f"Means over {n_all} of {n_main} queries; the first column over all"
     )  # fmt: skip
     caption = (
@@ -189,7 +190,7 @@ def data(report: Report) -> str:
     return (
         '<section id="data" aria-labelledby="data-title"><h2 id="data-title">Data</h2>'
         f"{told}{table(caption, head, rows, numbers={2, 3, 4, 5, 6, 7, 8})}"
-        f'<p class="note">{found["n_queries"]} queries; {found["n_without_documents"]} without documents, '
+        f'<p class="note">{n_queries(found["n_queries"])}; {found["n_without_documents"]} without documents, '
         f"{found['n_without_relevant']} without a relevant document."
         f"{'' if fused is None else f' In the top 10 of the fusion {percent(fused, 1)} are unjudged.'}</p>"
         f"{_overlap(report)}</section>"

@@ -33,8 +33,9 @@ export function foreign(text) {
 /** The same for text inside drawings and tool tips, where there are no elements: isolating marks around it. */
 export function isolate(text, length = Infinity) {
   const letters = Array.from(text.replace(/[\u0000-\u001f\u2028\u2029]/g, " "));
-  const short = letters.length > length ? letters.slice(0, length - 1).join("") + "\u2026" : letters.join("");
-  return "\u2068" + short + "\u2069";
+  if (letters.length <= length) return "\u2068" + letters.join("") + "\u2069";
+  const tail = Math.floor((length - 1) * 0.4); // long names often differ at their end
+  return "\u2068" + letters.slice(0, length - 1 - tail).join("") + "\u2026" + letters.slice(letters.length - tail).join("") + "\u2069";
 }
 
 /** Text for screen readers only. */

@@ -33,7 +33,7 @@ export class Sliders {
     this.rows = this.report.rankers.map((ranker, k) => {
       const input = h("input", {type: "range", id: `weight-${k}`, min: 0, max: 1, step: STEP, on: {input: () => this.#slide(k, Number(input.value))}});
       const output = h("output", {for: `weight-${k}`});
-      return {input, output, row: h("div", {class: "slider"}, h("label", {for: `weight-${k}`}, foreign(ranker)), input, output)};
+      return {input, output, row: h("div", {class: "slider"}, h("label", {for: `weight-${k}`, title: ranker}, foreign(ranker)), input, output)};
     });
     this.mean = h("strong", {class: "figure", id: "slider-mean"});
     this.against = h("span", {id: "slider-against"});
