@@ -1,0 +1,34 @@
+"""What each ranker is worth: to a document's score, to a query, and to the ensemble on queries it has not seen."""
+
+from genm.explain.agreement import Agreement, rank_agreement
+from genm.explain.choosing import Choice, choose_exhaustively, choose_greedily
+from genm.explain.documents import Explained, contributions, explain_documents
+from genm.explain.drawing import draw_worth
+from genm.explain.queries import QueryGains, gains_by_query
+from genm.explain.shapley import sampled_orders, sampled_values, shapley_values
+from genm.explain.subsets import SubsetValues
+from genm.explain.words import sentences
+from genm.explain.worth import Figure, RankerWorth, Worth, measure_worth
+
+__all__ = [
+    "Agreement",
+    "Choice",
+    "Explained",
+    "Figure",
+    "QueryGains",
+    "RankerWorth",
+    "SubsetValues",
+    "Worth",
+    "choose_exhaustively",
+    "choose_greedily",
+    "contributions",
+    "draw_worth",
+    "explain_documents",
+    "gains_by_query",
+    "measure_worth",
+    "rank_agreement",
+    "sampled_orders",
+    "sampled_values",
+    "sentences",
+    "shapley_values",
+]

@@ -1,0 +1,95 @@
+"""How alike the rankers rank: correlation of their orders, and what their tops share."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genm._math.joining import count_shared
+from genm._math.scaling import rank_lists
+from genm.align import Aligned
+
+Array = NDArray[np.float64]
+
+DEPTHS = (10, 100)
+ALIKE_ORDER, ALIKE_TOP = 0.9, 0.6
+"""Rankers rank almost alike when their orders correlate at least so, and their top 10 overlap at least so."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Agreement:
+    """Pairs of rankers, averaged over the queries for which both returned something."""
+
+    rankers: tuple[str, ...]
+    correlation: Array
+    """(K, K): Spearman's rank correlation over the documents that both returned, equal scores sharing a rank."""
+    depths: tuple[int, ...]
+    overlap: Array
+    """(depths, K, K): documents that both returned within that depth over those that either did."""
+
+    def alike(self) -> list[tuple[str, str]]:
+        """Return the pairs that rank almost alike: one of the two could stand for both."""
+        n = len(self.rankers)
+        return [
+            (self.rankers[a], self.rankers[b])
+            for a in range(n)
+            for b in range(a + 1, n)
+            if self.correlation[a, b] >= ALIKE_ORDER and self.overlap[0, a, b] >= ALIKE_TOP
+        ]
+
+
+def rank_agreement(aligned: Aligned) -> Agreement:
+    """Compare every pair of rankers, query by query."""
+    n_rankers, raw, starts = len(aligned.rankers), aligned.raw, aligned.starts
+    ranks = rank_lists(raw, aligned.retrieved, starts)
+    overlap, unused = np.zeros((len(DEPTHS), n_rankers, n_rankers)), np.zeros((len(DEPTHS), n_rankers))
+    count_shared(ranks, np.zeros(len(raw), np.bool_), starts, np.array(DEPTHS), overlap, unused)
+    correlation = np.eye(n_rankers)
+    complete = aligned.retrieved.all(axis=0)
+    full = {k: _shared_ranks(raw[:, k], ranks[:, k], starts) for k in np.flatnonzero(complete).tolist()}
+    for a in range(n_rankers):
+        for b in range(a):
+            if a in full and b in full:
+                pair, within = (full[a], full[b]), starts
+            else:
+                pair, within = _common_ranks(aligned, a, b)
+            correlation[a, b] = correlation[b, a] = _mean_correlation(*pair, within)
+    return Agreement(aligned.rankers, correlation, DEPTHS, overlap)
+
+
+def _common_ranks(aligned: Aligned, a: int, b: int) -> tuple[tuple[Array, Array], NDArray[np.int64]]:
+    """Return the two rankers' ranks among the documents that both returned, and where queries start there."""
+    both = np.asarray(aligned.retrieved[:, [a, b]].all(axis=1), np.bool_)
+    starts = np.concatenate(([0], np.cumsum(both)))[aligned.starts]
+    raw = np.ascontiguousarray(aligned.raw[both][:, [a, b]])
+    ranks = rank_lists(raw, np.ones(raw.shape, np.bool_), starts)
+    return (_shared_ranks(raw[:, 0], ranks[:, 0], starts), _shared_ranks(raw[:, 1], ranks[:, 1], starts)), starts
+
+
+def _shared_ranks(raw: Array, ranks: NDArray[np.int32], starts: NDArray[np.int64]) -> Array:
+    """Return ranks in which documents with equal scores share the middle of their places."""
+    n = len(raw)
+    if n == 0:
+        return np.zeros(0)
+    query = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    place = starts[query] + ranks - 1  # where each row would stand if its query were sorted
+    sorted_raw, sorted_query = np.empty(n), query
+    sorted_raw[place] = raw
+    begins = np.ones(n, np.bool_)
+    begins[1:] = (sorted_raw[1:] != sorted_raw[:-1]) | (sorted_query[1:] != sorted_query[:-1])
+    group = np.cumsum(begins) - 1
+    first = np.flatnonzero(begins)
+    last = np.append(first[1:], n) - 1
+    return np.asarray(0.5 * (first + last)[group][place] - starts[query] + 1.0)
+
+
+def _mean_correlation(x: Array, y: Array, starts: NDArray[np.int64]) -> float:
+    """Return the mean over queries of the correlation of x and y; constant lists have none and do not count."""
+    sizes = np.diff(starts)
+    query = np.repeat(np.arange(len(sizes)), sizes)
+    n = np.maximum(sizes, 1)
+    dx = x - (np.bincount(query, x, len(sizes)) / n)[query]
+    dy = y - (np.bincount(query, y, len(sizes)) / n)[query]
+    xx, yy, xy = (np.bincount(query, v, len(sizes)) for v in (dx * dx, dy * dy, dx * dy))
+    counts = (xx > 0.0) & (yy > 0.0)
+    return float(np.mean(xy[counts] / np.sqrt(xx[counts] * yy[counts]))) if counts.any() else 0.0

@@ -1,0 +1,109 @@
+"""The smallest subset of the rankers that will do: not significantly worse than all of them together."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genm.evaluate import compare_runs
+from genm.explain.subsets import SubsetValues
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A subset that stands for the whole, and how sure that is."""
+
+    how: str
+    """ "greedy" or "exhaustive"."""
+    rankers: tuple[str, ...]
+    value: float
+    """Its held-out mean."""
+    difference: float
+    """Its held-out mean less that of all rankers."""
+    p: float
+    """Of the paired Wilcoxon test against all rankers; 1 for all rankers themselves."""
+    bound: float
+    """It loses at most this, with the confidence asked for, whichever of the subsets looked at was chosen."""
+    n_looks: int
+    """How many subsets it was chosen from."""
+
+
+def choose_greedily(values: SubsetValues, *, confidence: float) -> Choice:
+    """Drop the ranker that is missed least, again and again, until what is left is significantly worse than all."""
+    kept = everyone = values.everyone
+    n_looks = 1
+    while kept.bit_count() > 1:
+        smaller = [kept & ~(1 << k) for k in range(everyone.bit_length()) if kept >> k & 1]
+        values.learn(smaller)
+        n_looks += len(smaller)
+        best = max(smaller, key=values.mean)
+        if _is_worse(values, best, confidence):
+            break
+        kept = best
+    return _choice("greedy", values, kept, n_looks, confidence)
+
+
+def choose_exhaustively(values: SubsetValues, *, confidence: float) -> Choice:
+    """Take the best subset of the smallest size at which the best one is not significantly worse than all."""
+    everyone, n_rankers, n_looks = values.everyone, values.everyone.bit_length(), 0
+    for size in range(1, n_rankers + 1):
+        subsets = [sum(1 << k for k in members) for members in combinations(range(n_rankers), size)]
+        values.learn(subsets)
+        n_looks += len(subsets)
+        best = max(subsets, key=values.mean)
+        if best == everyone or not _is_worse(values, best, confidence):
+            break
+    return _choice("exhaustive", values, best, n_looks, confidence)
+
+
+def _is_worse(values: SubsetValues, subset: int, confidence: float) -> bool:
+    """Return whether a subset is worse than all rankers, and that is not luck.
+
+    The level is not corrected for the number of looks: a correction would call more subsets good enough. What many
+    looks can do instead is to find one that looks better than it is, and `Choice.bound` allows for that.
+    """
+    difference, p = _test(values, subset)
+    return difference < 0.0 and p < 1.0 - confidence
+
+
+def _test(values: SubsetValues, subset: int) -> tuple[float, float]:
+    if subset == values.everyone:
+        return 0.0, 1.0
+    pair = [weighted(values, values.everyone), weighted(values, subset)]
+    found = compare_runs(pair, tests=("wilcoxon",), n_resamples=1).contrasts[0]
+    return found.difference, found.p_values["wilcoxon"]
+
+
+def _choice(how: str, values: SubsetValues, subset: int, n_looks: int, confidence: float) -> Choice:
+    difference, p = _test(values, subset)
+    lost = weighted(values, values.everyone) - weighted(values, subset)
+    bound = float(joint_interval(lost[:, None], confidence, n_looks)[1][0])
+    return Choice(how, values.names(subset), values.mean(subset), difference, p, bound, n_looks)
+
+
+def weighted(values: SubsetValues, subset: int) -> Array:
+    """Return the held-out values scaled by the queries' weights, so that their plain mean is the weighted one."""
+    weights = values.aligned.query_weights
+    return np.asarray(values.per_query(subset) * (weights / weights.mean()))
+
+
+def joint_interval(columns: Array, confidence: float, n_looks: int) -> tuple[Array, Array]:
+    """Return intervals of the columns' means that all hold together, whichever of `n_looks` is singled out.
+
+    Student's t at the level shared out evenly (Bonferroni).
+    """
+    from scipy.special import stdtrit
+
+    n = len(columns)
+    mean, error = columns.mean(axis=0), columns.std(axis=0, ddof=1) / np.sqrt(n)
+    t = float(stdtrit(n - 1, 1.0 - (1.0 - confidence) / (2.0 * n_looks)))
+    return mean - t * error, mean + t * error
+
+
+def names_of(rankers: Sequence[str]) -> str:
+    """Return names as a sentence lists them."""
+    return " and ".join((", ".join(rankers[:-1]), rankers[-1]) if len(rankers) > 1 else rankers)

@@ -1,0 +1,62 @@
+"""A picture of what each ranker is worth: its share of the whole, and what is lost without it."""
+
+from typing import Any
+
+from genm.draw import new_figure, series, to_svg
+from genm.explain.words import can_be_dropped, is_needed
+from genm.explain.worth import Figure, Worth
+
+_BAR_HEIGHT = 0.56
+_INK, _SHADE = "#222222", "#bbbbbb"
+
+
+def draw_worth(worth: Worth) -> str:
+    """Return an SVG: Shapley values as bars on the left, the loss without each ranker on the right.
+
+    On the right a filled mark is a finding, for or against the ranker; an empty one leaves the question open.
+    """
+    parts = sorted(worth.rankers, key=lambda part: part.shapley.value)
+    figure, [left, right] = new_figure(8.0, 1.75 + 0.4 * len(parts), columns=2)
+    bar, mark = series(0), series(1)
+    right.axvspan(0.0, worth.margin, color=_SHADE, alpha=0.5, linewidth=0)
+    right.axvline(0.0, color=_INK, linewidth=0.9)
+    for place, part in enumerate(parts):
+        left.barh(place, part.shapley.value, height=_BAR_HEIGHT, color=bar["color"], alpha=0.8)
+        left.errorbar(part.shapley.value, place, xerr=_reach(part.shapley), color=_INK, linewidth=1.1, capsize=3)
+        told = f"{part.shapley.value:.3f}"
+        if worth.value > 0.0:
+            told += f"  ({part.shapley.value / worth.value:.0%})"
+        _beside(left, told, part.shapley, place)
+        is_told = is_needed(worth, part) or can_be_dropped(worth, part)
+        right.errorbar(
+            part.loss.value, place, xerr=_reach(part.loss), color=mark["color"], marker="o", markersize=6,
+            markerfacecolor=mark["color"] if is_told else "white", linewidth=1.4, capsize=3,
+        )  # fmt: skip
+        _beside(right, f"{part.loss.value:+.3f}", part.loss, place)
+    for axes in (left, right):
+        axes.set_yticks(range(len(parts)), [part.name for part in parts])
+        axes.set_ylim(-0.6, len(parts) - 0.4)
+        axes.grid(visible=False, axis="y")
+        axes.tick_params(axis="y", length=0)
+        axes.spines["left"].set_visible(False)
+        axes.margins(x=0.22)
+        axes.locator_params(axis="x", nbins=5)
+    right.set_yticklabels([])
+    measure, level = str(worth.measure), f"{worth.confidence:.0%} intervals over {worth.n_queries:,} queries"
+    left.set_title(f"Share of the ensemble's {worth.value:.3f} {measure}", loc="left")
+    left.set_xlabel(f"Shapley value, {measure}")
+    right.set_title("Lost when it is left out", loc="left")
+    right.set_xlabel(f"{measure}; grey counts as nothing")
+    figure.supxlabel(f"{worth.folds}-fold cross-validated; {level}", fontsize=8, color="#555555")
+    said = ", ".join(f"{part.name} {part.shapley.value:.3f}" for part in reversed(parts))
+    return to_svg(figure, f"What each ranker is worth, Shapley values of {measure}: {said}")
+
+
+def _reach(figure: Figure) -> list[list[float]]:
+    """Return how far the interval reaches below and above the value; a skewed one may miss it by a hair."""
+    return [[max(figure.value - figure.low, 0.0)], [max(figure.high - figure.value, 0.0)]]
+
+
+def _beside(axes: Any, text: str, figure: Figure, place: int) -> None:
+    at = (max(figure.high, figure.value), place)
+    axes.annotate(text, at, (6, 0), textcoords="offset points", va="center", fontsize=8, color=_INK)

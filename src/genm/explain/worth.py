@@ -1,0 +1,185 @@
+"""What each ranker is worth to the ensemble: Shapley values, leave-one-out losses, and who could go."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genm.align import Aligned
+from genm.errors import InputError
+from genm.evaluate import Measure, compare_runs, parse_measure
+from genm.explain.agreement import Agreement, rank_agreement
+from genm.explain.choosing import Choice, choose_exhaustively, choose_greedily, joint_interval, weighted
+from genm.explain.shapley import sampled_orders, sampled_values, sets_on_the_way, shapley_values
+from genm.explain.subsets import SubsetValues
+from genm.learn.scorer import with_level
+from genm.progress import Progress, silent
+
+Array = NDArray[np.float64]
+
+EXACT_UP_TO = 12
+"""Rankers whose subsets are all gone through; of more, orders are sampled."""
+ORDERS = 100
+"""Sampled orders, half of them the reverse of the others, unless the caller says how many."""
+WORTH_NOTICING = 0.005
+"""A loss below this counts as nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One estimate over the queries, with its confidence interval."""
+
+    value: float
+    low: float
+    high: float
+    """Bootstrap interval over the queries (BCa), for this figure alone."""
+    joint_low: float
+    joint_high: float
+    """Interval that holds for all rankers together (Student's t, Bonferroni)."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankerWorth:
+    """One ranker's part in the ensemble; all values are held out."""
+
+    name: str
+    alone: float
+    """What it reaches by itself."""
+    shapley: Figure
+    """What it adds, averaged over all orders in which the rankers could have joined."""
+    sampling_error: float
+    """Standard error of the Shapley value because orders were sampled; 0 where all subsets were gone through."""
+    loss: Figure
+    """What is lost when it is left out and the others are learned again."""
+    p: float
+    """Of the loss, by the paired Wilcoxon test, corrected over the rankers by Holm's method."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Worth:
+    """What the ensemble is worth and how that divides among its rankers."""
+
+    measure: Measure
+    method: str
+    n_queries: int
+    folds: int
+    value: float
+    """The held-out mean of all rankers together: the Shapley values sum to it, as no rankers are worth 0."""
+    rankers: tuple[RankerWorth, ...]
+    agreement: Agreement
+    greedy: Choice
+    exhaustive: Choice | None
+    """None where the subsets were not all gone through."""
+    n_subsets: int
+    """How many subsets were learned and measured."""
+    n_orders: int | None
+    """How many orders were sampled; None where all subsets were gone through."""
+    confidence: float
+    margin: float
+
+
+def measure_worth(
+    aligned: Aligned,
+    *,
+    method: str = "auto",
+    measure: Measure | str = "AP",
+    level: int = 1,
+    folds: int = 5,
+    seed: int = 0,
+    confidence: float = 0.95,
+    margin: float = WORTH_NOTICING,
+    orders: int | None = None,
+    progress: Progress = silent,
+) -> Worth:
+    """Learn subsets of the rankers, measure them on queries held out, and divide the value among the rankers.
+
+    Every subset is learned anew by `method` on the training queries of each fold. Up to 12 rankers all subsets are
+    gone through, of more `orders` (100) orders are sampled; a number asks for sampling in any case. Intervals are
+    over the queries: they tell how far other queries of the same kind would agree, not what other folds would give.
+    """
+    _check(aligned, confidence, margin, orders)
+    wanted = with_level(parse_measure(measure), level)
+    n_rankers = len(aligned.rankers)
+    values = SubsetValues(aligned, method=method, measure=wanted, folds=folds, seed=seed, progress=progress)
+    everyone = values.everyone
+    if orders is None and n_rankers > EXACT_UP_TO:
+        orders = ORDERS
+    if orders is None:
+        values.learn(range(everyone + 1))
+        shapley, errors = shapley_values(n_rankers, lambda s: weighted(values, s)).T, np.zeros(n_rankers)
+    else:
+        shapley, errors = _sampled(values, orders, seed)
+    without = [everyone & ~(1 << k) for k in range(n_rankers)]
+    values.learn([*without, *(1 << k for k in range(n_rankers))])
+    losses = np.stack([weighted(values, everyone) - weighted(values, subset) for subset in without], axis=1)
+    figures, losses_p = _figures(shapley, losses, confidence, seed)
+    parts = tuple(
+        RankerWorth(
+            name=name,
+            alone=values.mean(1 << k),
+            shapley=figures[k],
+            sampling_error=float(errors[k]),
+            loss=figures[n_rankers + k],
+            p=losses_p[k],
+        )
+        for k, name in enumerate(aligned.rankers)
+    )
+    return Worth(
+        measure=wanted,
+        method=method,
+        n_queries=len(aligned.queries),
+        folds=values.folds,
+        value=values.mean(everyone),
+        rankers=parts,
+        agreement=rank_agreement(aligned),
+        greedy=choose_greedily(values, confidence=confidence),
+        exhaustive=None if orders is not None else choose_exhaustively(values, confidence=confidence),
+        n_subsets=values.n_learned,
+        n_orders=orders,
+        confidence=confidence,
+        margin=margin,
+    )
+
+
+def _check(aligned: Aligned, confidence: float, margin: float, orders: int | None) -> None:
+    n_rankers, n_queries = len(aligned.rankers), len(aligned.queries)
+    if not aligned.labelled:
+        raise InputError("these runs carry no judgments. Give qrels to align_runs: worth is measured on them.")
+    if n_rankers < 2:
+        name = ", ".join(aligned.rankers)
+        raise InputError(
+            f"{n_rankers} ranker ({name}): expected at least 2; one by itself is worth what it reaches."
+        )
+    if n_queries < 2:
+        raise InputError(
+            f"{n_queries} judged query: expected at least 2, to learn from one and measure on another. "
+            f"Judge more queries."
+        )
+    if not 0.0 < confidence < 1.0:
+        raise InputError(f"confidence: expected a number between 0 and 1, such as 0.95; found {confidence!r}.")
+    if not 0.0 <= margin < np.inf:
+        raise InputError(f"margin: expected a number from 0 on, such as {WORTH_NOTICING}; found {margin!r}.")
+    if orders is not None and (orders < 4 or orders % 2):
+        raise InputError(f"orders: expected an even number from 4 on, such as {ORDERS}; found {orders!r}.")
+
+
+def _sampled(values: SubsetValues, orders: int, seed: int) -> tuple[Array, Array]:
+    """Return (queries, K) Shapley values from sampled orders, and the standard error of their means."""
+    n_rankers = len(values.aligned.rankers)
+    drawn = sampled_orders(n_rankers, orders, seed)
+    values.learn(after for order in drawn for _, _, after in sets_on_the_way(order))
+    added = sampled_values(n_rankers, lambda s: weighted(values, s), drawn)
+    means = added.mean(axis=2)
+    return added.mean(axis=0).T, means.std(axis=0, ddof=1) / np.sqrt(len(means))
+
+
+def _figures(shapley: Array, losses: Array, confidence: float, seed: int) -> tuple[list[Figure], list[float]]:
+    """Return the figures of all columns, and the corrected p-values of the losses."""
+    columns, n_rankers = np.hstack([shapley, losses]), losses.shape[1]
+    named = {"nothing": np.zeros(len(columns)), **{f"{c}": column for c, column in enumerate(columns.T)}}
+    found = compare_runs(named, tests=(), confidence=confidence, seed=seed).contrasts
+    low, high = joint_interval(columns, confidence, n_rankers)
+    figures = [Figure(c.difference, c.low, c.high, float(low[i]), float(high[i])) for i, c in enumerate(found)]
+    tested = {"nothing": np.zeros(len(losses)), **{f"{c}": column for c, column in enumerate(losses.T)}}
+    tests = compare_runs(tested, tests=("wilcoxon",), n_resamples=1).contrasts
+    return figures, [c.corrected["wilcoxon"] for c in tests]

@@ -1,0 +1,57 @@
+"""The smallest subset that will do, against the same choice made by hand."""
+
+import numpy as np
+import pytest
+from problems import made_up
+from scipy import stats
+
+from genm.evaluate import parse_measure
+from genm.explain import SubsetValues, choose_exhaustively, choose_greedily
+from genm.explain.choosing import joint_interval, names_of
+
+AP = parse_measure("AP")
+
+
+@pytest.fixture(scope="module")
+def values():
+    """Two rankers that need each other, and one that knows nothing."""
+    return SubsetValues(made_up(5, quality=(0.8, 0.8, 0.0), n_queries=40), measure=AP)
+
+
+def test_what_knows_nothing_is_left_out(values):
+    for choose in (choose_greedily, choose_exhaustively):
+        found = choose(values, confidence=0.95)
+        assert found.rankers == ("r0", "r1")
+        assert found.value == values.mean(0b011)
+        assert found.difference == pytest.approx(values.mean(0b011) - values.mean(0b111))
+    assert choose_greedily(values, confidence=0.95).n_looks == 1 + 3 + 2
+    assert choose_exhaustively(values, confidence=0.95).n_looks == 3 + 3
+
+
+def test_every_smaller_choice_is_worse_and_that_is_tested(values):
+    whole = values.per_query(0b111)
+    for single in (0b001, 0b010, 0b100):
+        assert stats.wilcoxon(values.per_query(single) - whole).pvalue < 0.05
+    chosen = choose_exhaustively(values, confidence=0.95)
+    assert chosen.p == pytest.approx(stats.wilcoxon(np.round(values.per_query(0b011) - whole, 12)).pvalue)
+    assert chosen.p >= 0.05 or chosen.difference > 0
+
+
+def test_a_stricter_level_keeps_less(values):
+    """At a level that nothing passes, a single ranker is never called worse."""
+    assert len(choose_exhaustively(values, confidence=1 - 1e-300).rankers) == 1
+
+
+def test_the_bound_allows_for_the_looks(values):
+    lost = values.per_query(0b111) - values.per_query(0b011)
+    found = choose_exhaustively(values, confidence=0.95)
+    t = stats.t.ppf(1 - 0.05 / (2 * 6), 39)
+    assert found.bound == pytest.approx(lost.mean() + t * lost.std(ddof=1) / np.sqrt(40))
+    low, high = joint_interval(lost[:, None], 0.95, 1)
+    assert low[0] < lost.mean() < high[0] < found.bound
+
+
+def test_names_as_a_sentence_lists_them():
+    assert names_of(["a"]) == "a"
+    assert names_of(["a", "b"]) == "a and b"
+    assert names_of(["a", "b", "c"]) == "a, b and c"
