@@ -1,4 +1,4 @@
-"""The experiment as one HTML page that needs no network: findings first, then the picture, tables and figures."""
+"""The experiment as one HTML page that needs no network: findings first, then pictures, then tables."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -13,7 +13,7 @@ from genm.reproduce.results import Results
 
 TITLE = "The experiment of the gEnM paper, run again"
 _FIRST = "summary"
-"""The figure that stands with the findings, above the tables."""
+"""The figure that stands with the findings."""
 
 _STYLE = """
 header { padding-block: 2rem 0; }
@@ -30,10 +30,11 @@ header { padding-block: 2rem 0; }
 .contents li { list-style: none; }
 figure { margin-block: 2rem 3rem; }
 .picture { padding: 0.75rem; background: #ffffff; border: 1px solid var(--line); border-radius: var(--radius); }
-.picture svg { display: block; width: 100%; min-width: 30rem; max-width: 46rem; height: auto; margin-inline: auto; }
+.picture svg { display: block; min-width: 26rem; max-width: 100%; height: auto; margin-inline: auto; }
+#figure-summary svg { min-width: 19rem; }
 figcaption { margin-top: 0.75rem; font-size: 0.95rem; }
 @media (min-width: 64rem) {
-  figure { display: grid; grid-template-columns: minmax(0, 46rem) minmax(14rem, 1fr); gap: 0 1.75rem; }
+  figure { display: grid; grid-template-columns: fit-content(46rem) minmax(16rem, 1fr); gap: 0 1.75rem; }
   figure h3 { grid-column: 1 / -1; margin-top: 0; }
   figcaption { margin-top: 0; }
 }
@@ -47,7 +48,7 @@ figcaption { margin-top: 0.75rem; font-size: 0.95rem; }
 .departures li { margin-bottom: 0.5rem; max-width: 46rem; }
 @media print {
   figure { display: block; break-inside: avoid-page; }
-  .picture svg { min-width: 0; max-width: 34rem; }
+  .picture svg { min-width: 0; }
   .contents { display: none; }
 }
 """
@@ -62,8 +63,8 @@ def render(
             _header(results),
             '<main id="main">',
             _findings(results, [figure for figure in figures if figure.name == _FIRST]),
-            _tables(results.tables),
             _figures([figure for figure in figures if figure.name != _FIRST]),
+            _tables(results.tables),
             _departures(),
             _making(results, manifest or {}, command),
             "</main>",
@@ -77,8 +78,8 @@ def _header(results: Results) -> str:
     names = ", ".join(isolated(found.title) for found in results.collections) or "no collection"
     sections = (
         ("found", "Findings"),
-        ("tables", "Tables"),
         ("figures", "Figures"),
+        ("tables", "Tables"),
         ("differently", "What the paper did differently"),
         ("made", "How this was made"),
     )

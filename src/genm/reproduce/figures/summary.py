@@ -66,7 +66,7 @@ def draw_summary(results: Results) -> Drawing | None:
     if not rows:
         return None
     with draw.style():
-        figure, [axes] = draw.new_figure(6.4, 1.3 + 0.42 * len(rows))
+        figure, [axes] = draw.new_figure(5.2, 1.3 + 0.42 * len(rows))
         for at, row in enumerate(rows):
             _draw_row(axes, -float(at), row)
         _finish(axes, rows)
@@ -121,7 +121,7 @@ def _finish(axes: "Axes", rows: list[Row]) -> None:
     if any(row.printed for row in rows):
         hollow: dict[str, Any] = {"marker": "o", "color": draw.FAINT, "markerfacecolor": "white", "linestyle": ""}
         handles.append(Line2D([], [], label="the paper's, hollow", **hollow))
-    axes.legend(handles=handles, loc="lower center", bbox_to_anchor=(0.45, 1.0), ncols=4, fontsize=8)
+    axes.legend(handles=handles, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, fontsize=8)
 
 
 def _caption(rows: list[Row]) -> str:
