@@ -74,7 +74,7 @@ def test_any_ids_survive(kept, ids) -> None:
         (("singles",), {}, 'expected "singles" to hold r0, r1, r2'),
         (("rankers",), [1, 2, 3], 'expected "rankers" to be a list of strings'),
         (("refits", "kind"), "jackknife", "expected \"kind\" to be 'bootstrap' or 'none'"),
-        (("refits", "before"), [], 'expected "before" to have 25 rows; found 0'),
+        (("refits", "before"), [], 'expected "before" to have 20 rows; found 0'),
         (("fewer", "per_query"), 1, 'expected "per_query" to be list'),
         (("gains", "uniform weights", "low"), None, 'expected "low" to be a finite number'),
         (("folds", 0, "normalizers", 0, "kind"), "maxmin", 'expected "kind" to be'),

@@ -41,12 +41,17 @@ def test_the_seed_decides() -> None:
     assert draws[0] == draws[1] != draws[2]
 
 
-def test_other_methods_learn_from_scratch_and_leave_the_fuser_alone() -> None:
+@pytest.mark.parametrize(
+    ("make", "how"), [(NewtonFuser, "climbed from the weights found"), (BoostFuser, "learned from scratch")]
+)
+def test_other_methods_say_how_and_leave_the_fuser_alone(make, how) -> None:
     aligned = made_up(8, n_queries=16)
-    fuser = NewtonFuser().fit(aligned)
+    fuser = make().fit(aligned)
     before = fuser.weights_.copy()
     found = refit_resampled(aligned, fuser, n_resamples=3)
-    assert "each learned from scratch" in found.note
+    assert f"each {how}" in found.note
+    assert found.held_back is None
+    assert getattr(fuser, "starts", None) is None
     assert fuser.weights_.tolist() == before.tolist()
 
 

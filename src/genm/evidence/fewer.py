@@ -7,7 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from genm._math.compiled import over_items
 from genm.align import Aligned
+from genm.auto import AutoFuser
 from genm.crossval import measure_queries
 from genm.errors import ConvergenceWarning
 from genm.evidence.gathering import Evidence
@@ -51,24 +53,36 @@ def learn_from_fewer(
     costs = np.cumsum([folds * size * rows_each for size in sizes])
     done = [size for size, cost in zip(sizes, costs, strict=True) if cost <= MOST_ROWS]
     order = np.random.default_rng([seed, 2]).permutation(teaching)
-    rows, step, steps = [], 0, folds * len(done)
-    for size in done:
-        values = np.zeros(len(aligned.queries))
-        for f in range(folds):
-            progress("learning from fewer queries", step, steps)
-            step += 1
-            learned = copy.copy(fuser)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)  # said once, of the fit that is kept
-                learned.fit(aligned.select(order[fold[order] != f][:size]))
-            outside = np.flatnonzero(fold == f)
-            values[outside] = measure_queries(
-                learned.prepare(aligned.select(outside)), learned.weights_, evidence.measure
-            )
-        rows.append(values)
-    progress("learning from fewer queries", steps, steps)
+
+    def held_out(job: tuple[int, int]) -> tuple[NDArray[np.intp], Array]:
+        size, f = job
+        learned = _lighter(fuser).fit(aligned.select(order[fold[order] != f][:size]))
+        outside = np.flatnonzero(fold == f)
+        part = learned.prepare(aligned.select(outside))
+        return outside, measure_queries(part, learned.weights_, evidence.measure)
+
+    rows = np.zeros((len(done), len(aligned.queries)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # said once, of the fit that is kept
+        for i, size in enumerate(done):
+            progress("learning from fewer queries", i, len(done))
+            for outside, values in over_items(held_out, [(size, f) for f in range(folds)]):
+                rows[i, outside] = values
+    progress("learning from fewer queries", len(done), len(done))
     note = f"Each point learns {folds} times, once for each fold, and is measured on the queries left out."
     if len(done) < len(sizes):
         note += f" Points between {done[-1] if done else 0:,} and {whole:,.0f} queries would take too long."
+    if isinstance(fuser, AutoFuser):
+        note += (
+            f" How far to hold back is chosen by one round of inner folds, at the last point by {fuser.repeats}."
+        )
     numbers = np.array([*done, whole])
     return FewerQueries(numbers, np.array([*rows, evidence.held_out.per_query]), note)
+
+
+def _lighter(fuser: Fuser) -> Fuser:
+    """Return the same method; auto chooses how far to hold back by one round of inner folds, which is quicker."""
+    lighter = copy.copy(fuser)
+    if isinstance(lighter, AutoFuser):
+        lighter.repeats = 1
+    return lighter

@@ -14,6 +14,7 @@ from genm.auto import AutoFuser, _shrink, _simple_weights
 from genm.errors import ConvergenceWarning
 from genm.evaluate import parse_measure
 from genm.learn import Fuser
+from genm.learn.multistart import MultistartFuser
 from genm.learn.problem import Problem
 from genm.learn.scorer import Scorer, direct_search, with_level
 from genm.progress import Progress, silent
@@ -22,8 +23,8 @@ Array = NDArray[np.float64]
 
 N_RESAMPLES = 100
 """Refits that begin at the weights found, which is cheap."""
-N_WHOLE = 25
-"""Refits from scratch, of methods that cannot begin elsewhere."""
+N_WHOLE = 20
+"""Refits of methods that do more than that."""
 FEWEST = 10
 """Fewer refits than this show no spread worth showing."""
 WARM_ROWS, WHOLE_ROWS = 40_000_000, 2_000_000
@@ -109,12 +110,12 @@ class _Warm:
 
 
 class _Whole:
-    """Refits of any method, from scratch."""
-
-    how = "each learned from scratch"
+    """Refits of any other method: from scratch, or from the weights found where it can be told to begin there."""
 
     def __init__(self, aligned: Aligned, fuser: Fuser) -> None:
-        self._aligned, self._fuser = aligned, fuser
+        self._aligned, self._fuser, self.how = aligned, copy.copy(fuser), "each learned from scratch"
+        if isinstance(self._fuser, MultistartFuser):
+            self._fuser.starts, self.how = fuser.weights_[None], "each climbed from the weights found"
         self._teaching = teaching_queries(aligned, getattr(fuser, "level", 1))
         self.n_queries = len(self._teaching)
 

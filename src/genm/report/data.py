@@ -96,8 +96,8 @@ def _about_rankers(rankers: list[RankerCoverage], kinds: list[str]) -> list[Data
         name = row["ranker"]
         if row["missing"] > MANY_MISSING:
             text = (
-                f"{name} did not return {row['missing']:.0%} of the documents that the others found. Its normaliser "
-                f"fills the gaps; retrieving deeper would give it more of a say."
+                f"{name} did not return {row['missing']:.0%} of the documents that the others found. Its "
+                f"normaliser fills the gaps; retrieving deeper would give it more of a say."
             )
             warnings.append(_warning("missing", text))
         if row["ties"] > MANY_TIES:
