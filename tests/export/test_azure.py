@@ -36,7 +36,7 @@ def test_the_text_ranker_may_come_last() -> None:
 def test_weights_are_above_0_and_the_constant_is_60() -> None:
     with pytest.raises(ExportError, match=r"weights above 0 \(dense\)"):
         export_model(model(RRF, weights=(1.0, 0.0)), "azure")
-    with pytest.raises(ExportError, match="k 20, where it has 60"):
+    with pytest.raises(ExportError, match="has k 20, not 60"):
         export_model(model(Normalizer("reciprocal", k=20.0)), "azure")
 
 

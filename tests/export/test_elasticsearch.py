@@ -73,7 +73,7 @@ def test_more_results_than_the_window_are_refused() -> None:
 
 
 def test_rank_constant_is_whole() -> None:
-    with pytest.raises(ExportError, match=r"k 60\.5, where it takes whole numbers"):
+    with pytest.raises(ExportError, match=r"has k 60\.5, not a whole number from 1"):
         export_model(model(Normalizer("reciprocal", k=60.5)), "elasticsearch-rrf")
 
 

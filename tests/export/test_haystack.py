@@ -20,7 +20,7 @@ def test_haystack_fuses_ranks_with_60() -> None:
 
 
 def test_haystack_has_one_constant() -> None:
-    with pytest.raises(ExportError, match="k 10, where it has 60"):
+    with pytest.raises(ExportError, match="has k 10, not 60"):
         export_model(model(Normalizer("reciprocal", k=10.0)), "haystack")
 
 

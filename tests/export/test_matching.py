@@ -19,22 +19,25 @@ def test_what_a_kind_does_not_read_is_no_difference() -> None:
 
 def test_every_difference_is_named() -> None:
     found = match(Normalizer("minmax", constant=0.5, missing="minimum"), PLAIN)
-    assert found.differences == ("constant 0.5, where it has 1", 'missing "minimum", where it has 0')
+    assert found.differences == (
+        "gives a list of equal scores 0.5, not 1",
+        "gives a document that the ranker lacks the list's lowest score, not 0",
+    )
 
 
 def test_bounds_only_in_the_modes_that_are_known() -> None:
     bounded = Technique("min_max", Normalizer("minmax"), bounds=frozenset({"clip"}))
     assert match(Normalizer("minmax", lower=1.0, lower_mode="clip"), bounded).differences == ()
     found = match(Normalizer("minmax", upper=1.0), bounded)
-    assert found.differences == ('upper_mode "apply", where it knows clip',)
+    assert found.differences == ("has the upper bound in the mode apply, not clip",)
 
 
 def test_a_slope_needs_no_offset_and_goes_up() -> None:
     slope = Technique("none", Normalizer("none"), line="slope")
     assert match(Normalizer("none", scale=3.0), slope).differences == ()
-    assert "an offset of 1" in match(Normalizer("none", shift=1.0), slope).differences[0]
+    assert "adds 1 to every score" in match(Normalizer("none", shift=1.0), slope).differences[0]
     assert "a slope of -2" in match(Normalizer("none", scale=-2.0), slope).differences[0]
-    assert "missing 0.5" in match(Normalizer("none", missing=0.5), slope).differences[0]
+    assert "lacks 0.5, not 0" in match(Normalizer("none", missing=0.5), slope).differences[0]
 
 
 def test_the_same_kind_is_nearer_than_a_shorter_list_of_differences() -> None:

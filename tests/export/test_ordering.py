@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 from export.cases import ExportError, model
 
@@ -9,7 +11,7 @@ ES = Normalizer("minmax", constant="raw", constant_within=1e-6)
 
 def test_a_whole_list_needs_a_depth_or_a_window() -> None:
     made = model(ES, depth=None)
-    with pytest.raises(ExportError, match=r"trained on whole lists \(bm25, dense\).*fit again with a depth of 10"):
+    with pytest.raises(ExportError, match=r"trained on whole lists \(bm25, dense\).*fit again with --depth 100"):
         export_model(made, "elasticsearch")
     exported = export_model(made, "elasticsearch", settings={"window": "200"})
     assert exported.document["retriever"]["linear"]["rank_window_size"] == 200
@@ -17,14 +19,14 @@ def test_a_whole_list_needs_a_depth_or_a_window() -> None:
 
 
 def test_a_window_that_is_not_the_depth_is_refused() -> None:
-    with pytest.raises(ExportError, match=r"window is 50 and the model was trained at \[100, 100\]"):
+    with pytest.raises(ExportError, match=r"window is 50 and the model was trained at 100"):
         export_model(model(ES), "elasticsearch", settings={"window": "50"})
     bent = export_model(model(ES), "elasticsearch", settings={"window": "50"}, approximate=True)
     assert bent.document["retriever"]["linear"]["rank_window_size"] == 50
 
 
 def test_one_window_for_all_where_the_engine_has_one() -> None:
-    with pytest.raises(ExportError, match=r"one window for all rankers, and the model has \[20, 30\]"):
+    with pytest.raises(ExportError, match=r"one window for all rankers, and the model was trained at 20 and 30"):
         export_model(model(ES, depth=(20, 30)), "elasticsearch")
     bent = export_model(model(ES, depth=(20, 30)), "elasticsearch", approximate=True)
     assert bent.document["retriever"]["linear"]["rank_window_size"] == 30
@@ -86,6 +88,28 @@ def test_a_ranker_whose_name_has_a_dot_can_be_set() -> None:
     made = model(ES, rankers=("run", "run.dense"))
     text = export_model(made, "elasticsearch", settings={"run.dense.field": "vec", "run.field": "body"}).text
     assert '"field": "vec"' in text
+
+
+def test_training_under_the_rules_is_one_remedy_for_many_reasons() -> None:
+    made = model(Normalizer("zscore"), depth=(20, None))
+    with pytest.raises(ExportError) as caught:
+        export_model(made, "opensearch")
+    message = str(caught.value)
+    assert message.count("fit again") == 1
+    assert "fit again with --target opensearch --technique z_score." in message
+    with pytest.raises(ExportError, match=r"fit again with --target redis, and fit again with 2 rankers\."):
+        export_model(model(Normalizer("rank"), (0.2, 0.3, 0.5), ("bm25", "dense", "lsa")), "redis")
+
+
+def test_the_nearest_technique_is_the_one_for_that_kind_of_ranker() -> None:
+    exported = export_model(model(Normalizer("minmax")), "milvus", approximate=True)
+    assert [r["metric_type"] for r in exported.document["requests"]] == ["BM25", "COSINE"]
+
+
+def test_a_technique_for_each_ranker_is_spelt_out() -> None:
+    made = model([Normalizer("reciprocal", k=60.0, scale=2.0), Normalizer("atan", missing=0.3)], depth=None)
+    with pytest.raises(ExportError, match=r"--target vespa --technique bm25=reciprocal_rank,dense=atan"):
+        export_model(replace(made, normalizers=(Normalizer("reciprocal", floor=0.1), made.normalizers[1])), "vespa")
 
 
 def test_what_was_guessed_is_said() -> None:

@@ -38,7 +38,7 @@ def test_field_names_are_identifiers() -> None:
 
 
 def test_bounds_of_the_list_are_refused() -> None:
-    with pytest.raises(ExportError, match='kind "minmax"'):
+    with pytest.raises(ExportError, match="is minmax, not none"):
         export_model(model(Normalizer("minmax")), "redis")
 
 

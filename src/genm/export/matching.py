@@ -79,6 +79,9 @@ def match(normalizer: Normalizer, technique: Technique) -> Match:
     theirs = canonical(technique.normalizer)
     if technique.line != "no" and (line := line_of(own)) is not None:
         return _match_line(own, technique, line)
+    if own.kind != theirs.kind:  # the rest of the list would only repeat it
+        told = f"is {_KINDS.get(own.kind, own.kind)}, not {_KINDS.get(theirs.kind, theirs.kind)}"
+        return Match(technique, (told,), technique.normalizer)
     differences: list[str] = []
     agreed: dict[str, object] = {}
     for item in fields(Normalizer):
@@ -86,34 +89,63 @@ def match(normalizer: Normalizer, technique: Technique) -> Match:
         if item.name in technique.free or (technique.bounds and item.name in _BOUNDS):
             agreed[item.name] = mine
             differences += _not_whole(item.name, mine, technique) + _not_mode(item.name, own, technique)
-        elif mine != engines:
-            differences.append(f"{item.name} {_shown(mine)}, where it has {_shown(engines)}")
-    if own.kind != theirs.kind:  # the rest of the list would only repeat it
-        return Match(technique, (differences[0],), technique.normalizer)
+        elif mine != engines and not (item.name == "floor_at" and own.floor != theirs.floor):
+            differences.append(_told(item.name, mine, engines))
     return Match(technique, tuple(differences), replace(theirs, **agreed))  # type: ignore[arg-type]
 
 
-def nearest(normalizer: Normalizer, techniques: tuple[Technique, ...]) -> Match:
-    """Return the technique that differs in the fewest things; of equals, the target's first."""
+def nearest(normalizer: Normalizer, techniques: tuple[Technique, ...], preferred: str = "") -> Match:
+    """Return the technique that differs in the fewest things; of equals the preferred, or the target's first."""
     held = [match(normalizer, technique) for technique in techniques]
     kind = canonical(normalizer).kind
-    return min(held, key=lambda m: (bool(m.differences), m.technique.normalizer.kind != kind, len(m.differences)))
+    return min(
+        held,
+        key=lambda m: (
+            bool(m.differences),
+            m.technique.normalizer.kind != kind,
+            m.technique.word != preferred if m.technique.normalizer.kind != kind else len(m.differences),
+        ),
+    )
+
+
+_SAYINGS: Mapping[str, str] = {
+    "constant": "gives a list of equal scores {}, not {}",
+    "constant_within": "calls scores equal within {}, not within {}",
+    "floor": "has {} at its floor, not {}",
+    "floor_at": "lifts scores at or below {} to its floor, not those at or below {}",
+    "ddof": "divides the variance by n - {}, not by n - {}",
+    "at_mean": "gives a document at the mean {}, not {}",
+    "missing": "gives a document that the ranker lacks {}, not {}",
+}
+_KINDS = {"affine": "affine (fixed bounds)", "none": "none (raw scores)"}
+_WORDS: Mapping[str, Mapping[object, str]] = {
+    "constant": {"raw": "its raw scores"},
+    "at_mean": {None: "its z-score", "max": "the list's highest score"},
+    "floor": {None: "any score"},
+    "missing": {"minimum": "the list's lowest score"},
+}
+
+
+def _told(name: str, mine: object, engines: object) -> str:
+    """Say one difference, what the model has first."""
+    saying = _SAYINGS.get(name, f"has {name} {{}}, not {{}}")
+    words = _WORDS.get(name, {})
+    return saying.format(*(words.get(value, _shown(value)) for value in (mine, engines)))
 
 
 def _match_line(own: Normalizer, technique: Technique, line: tuple[float, float]) -> Match:
     slope, offset = line
     differences = []
     if technique.line == "slope" and offset != 0.0:
-        differences.append(f"an offset of {offset:g} for retrieved documents, where it has none")
+        differences.append(f"adds {offset:g} to every score, which it cannot")
     if technique.line == "slope" and slope <= 0.0:
-        differences.append(f"a slope of {slope:g}, where it must be above 0 to go into the weight")
+        differences.append(f"has a slope of {slope:g}, which must be above 0 to go into the weight")
     if slope == 0.0:
-        differences.append("a scale of 0, which leaves nothing of the score")
+        differences.append("has a scale of 0, which leaves nothing of the score")
     if own.missing != technique.normalizer.missing and "missing" not in technique.free:
-        there = _shown(technique.normalizer.missing)
-        differences.append(f"missing {_shown(own.missing)}, where it has {there}")
+        differences.append(_told("missing", own.missing, technique.normalizer.missing))
     elif own.missing == "minimum":
-        differences.append('missing "minimum", where it must be a number')
+        differences.append("gives a document that the ranker lacks the list's lowest score, not a number")
     known = own if own.missing != "minimum" else replace(own, missing=technique.normalizer.missing)
     return Match(technique, tuple(differences), known)
 
@@ -124,7 +156,7 @@ def _not_whole(name: str, value: object, technique: Technique) -> list[str]:
     low, high = technique.whole[name]
     if float(value).is_integer() and low <= value <= high:
         return []
-    return [f"{name} {_shown(value)}, where it takes whole numbers from {low:g} to {high:g}"]
+    return [f"has {name} {_shown(value)}, not a whole number from {low:g} to {high:g}"]
 
 
 def _not_mode(name: str, own: Normalizer, technique: Technique) -> list[str]:
@@ -133,7 +165,8 @@ def _not_mode(name: str, own: Normalizer, technique: Technique) -> list[str]:
     mode = getattr(own, name)
     if mode in technique.bounds:
         return []
-    return [f'{name} "{mode}", where it knows {" and ".join(sorted(technique.bounds))}']
+    known = " or ".join(sorted(technique.bounds))
+    return [f"has the {name.removesuffix('_mode')} bound in the mode {mode}, not {known}"]
 
 
 def _shown(value: object) -> str:

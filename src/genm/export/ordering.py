@@ -1,18 +1,18 @@
 """From a model and settings to an Order that the target can carry out: refused, or bent and said so."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from genm.errors import ExportError
 from genm.export.matching import Match, at_zero, nearest
-from genm.export.target import Order, Part, Setting, Target
+from genm.export.settling import guessed_type, resolved
+from genm.export.target import Order, Part, Target
 from genm.model import Model
 from genm.records import Normalizer, Note
 
-_LEXICAL = ("bm25", "tfidf", "tf-idf", "text", "lexical", "keyword", "sparse", "splade", "word", "title", "body")
-_FIELDS = {"text": "text", "vector": "embedding"}
 _NEGLIGIBLE = 1e-12
+_ENOUGH = 100
+"""An engine's smaller window is a default for results to show, not for lists to fuse."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,13 +21,15 @@ class Reason:
 
     text: str
     remedy: str
+    by_training: bool = False
+    """Whether training under the target's rules puts it right, whatever else it puts right."""
 
 
 def order_for(model: Model, target: Target, settings: Mapping[str, str]) -> tuple[Order, list[Reason], list[Note]]:
     """Return what the target is to be told, every reason why that is not exactly the model, and notes."""
     reasons: list[Reason] = []
     parts = _kept_parts(model, target, reasons)
-    shared, own, notes = _resolved(parts, target, settings)
+    shared, own, notes = resolved(parts, target, settings)
     window_given = int(shared["window"]) if shared.get("window") else None
     parts, window = _windowed(parts, target, window_given, reasons, notes)
     parts = _normalised(parts, target, reasons)
@@ -58,19 +60,24 @@ def _kept_parts(model: Model, target: Target, reasons: list[Reason]) -> list[Par
 
 
 def _normalised(parts: list[Part], target: Target, reasons: list[Reason]) -> list[Part]:
-    matches = [nearest(part.normalizer, target.techniques) for part in parts]
+    usual = [usual_technique(target, part.ranker) for part in parts]
+    matches = [nearest(part.normalizer, target.techniques, word) for part, word in zip(parts, usual, strict=True)]
     groups = {match.technique.group for match in matches}
     if len(groups) > 1:
         words = ", ".join(f"{p.ranker}: {m.technique.word}" for p, m in zip(parts, matches, strict=True))
         chosen = _heaviest(parts, matches).technique
         fitting = tuple(t for t in target.techniques if t.group == chosen.group)
+        matches = [
+            replace(nearest(part.normalizer, fitting, word), differences=())
+            for part, word in zip(parts, usual, strict=True)
+        ]
         reasons.append(
             Reason(
                 f"these ways of normalising do not go together ({words}); all would be as {chosen.word}",
-                f"fit again with {chosen.word} for every ranker",
+                _training(target, parts, matches),
+                by_training=True,
             )
         )
-        matches = [replace(nearest(part.normalizer, fitting), differences=()) for part in parts]
     for name in sorted(target.shared):
         values = {getattr(match.normalizer, name) for match in matches}
         if len(values) > 1:
@@ -82,25 +89,51 @@ def _normalised(parts: list[Part], target: Target, reasons: list[Reason]) -> lis
                 )
             )
             matches = [replace(match, normalizer=_with(match.normalizer, name, value)) for match in matches]
-    for part, found in zip(parts, matches, strict=True):
-        reasons.extend(_normalizer_reasons(part, found, target))
+    reasons.extend(_differing(parts, matches, target))
+    reasons.extend(_unmatched(parts, matches, target))
     return [
         replace(part, normalizer=found.normalizer, technique=found.technique.word)
         for part, found in zip(parts, matches, strict=True)
     ]
 
 
-def _normalizer_reasons(part: Part, found: Match, target: Target) -> list[Reason]:
-    word, remedy = found.technique.word, f"fit again with --target {target.name}"
-    if found.differences:
-        return [
-            Reason(f"the normaliser of {part.ranker} has {'; '.join(found.differences)} (nearest: {word})", remedy)
-        ]
-    zero, gap = at_zero(part.normalizer), part.normalizer.missing
-    if target.window.rerank and zero is not None and (isinstance(gap, str) or abs(gap - zero) > _NEGLIGIBLE):
-        text = f"a document that {part.ranker} does not match scores 0 there, normalised {zero:g}, not {gap}"
-        return [Reason(text, f"fit again with missing {zero:g}")]
-    return []
+def _differing(parts: list[Part], matches: list[Match], target: Target) -> list[Reason]:
+    """Say how normalisers differ from the engine's, once for all rankers that differ in the same way."""
+    alike: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for part, found in zip(parts, matches, strict=True):
+        if found.differences:
+            alike.setdefault((found.technique.word, found.differences), []).append(part.ranker)
+    return [
+        Reason(
+            f"the normaliser of {_listed(rankers)} {', and it '.join(differences)} (nearest there: {word})",
+            _training(target, parts, matches),
+            by_training=True,
+        )
+        for (word, differences), rankers in alike.items()
+    ]
+
+
+def _unmatched(parts: list[Part], matches: list[Match], target: Target) -> list[Reason]:
+    """Say which rankers give a document that they do not match something else than what 0 becomes."""
+    reasons = []
+    for part, found in zip(parts, matches, strict=True):
+        zero, gap = at_zero(part.normalizer), part.normalizer.missing
+        differs = zero is not None and (isinstance(gap, str) or abs(gap - zero) > _NEGLIGIBLE)
+        if target.window.rerank and differs and not found.differences:
+            text = f"a document that {part.ranker} does not match scores 0 there, normalised {zero:g}, not {gap}"
+            reasons.append(Reason(text, f"fit again with missing {zero:g}"))
+    return reasons
+
+
+def _training(target: Target, parts: list[Part], matches: list[Match]) -> str:
+    """Return the command that trains under the target's rules, with the techniques that come nearest."""
+    words = {part.ranker: found.technique.word for part, found in zip(parts, matches, strict=True)}
+    command = f"fit again with --target {target.name}"
+    if all(word == usual_technique(target, ranker) for ranker, word in words.items()):
+        return command
+    if len(set(words.values())) == 1:
+        return f"{command} --technique {_quoted(next(iter(words.values())))}"
+    return f"{command} --technique {_quoted(','.join(f'{ranker}={word}' for ranker, word in words.items()))}"
 
 
 def _windowed(
@@ -115,8 +148,8 @@ def _windowed(
             reasons.append(
                 Reason(
                     "it scores every candidate by every ranker, and the model was trained on lists cut at "
-                    f"{', '.join(str(part.depth) for part in parts)}",
-                    "fit again without a depth, on runs in which every ranker scores every candidate",
+                    f"{_listed([str(depth) for depth in dict.fromkeys(part.depth for part in parts)])}",
+                    "train on uncut runs in which every ranker scores every candidate",
                 )
             )
         notes.append(
@@ -129,25 +162,32 @@ def _windowed(
         )
         return parts, given or window.default or 100
     known = [part.depth for part in parts if part.depth is not None]
-    fallback = given or max(known, default=window.default or 100)
+    fallback = given or max(known, default=usual_window(target))
     depths = [part.depth if part.depth is not None else fallback for part in parts]
     unknown = [part.ranker for part in parts if part.depth is None]
     if unknown and given is None:
         reasons.append(
             Reason(
-                f"it looks at {fallback} documents of each ranker, and the model was trained on whole lists "
-                f"({', '.join(unknown)})",
-                f"fit again with a depth of {fallback}, or set window to the length of the run files",
+                f"it fuses the first documents of each ranker, here {fallback}, and the model was trained on whole "
+                f"lists ({', '.join(unknown)})",
+                f"fit again with --depth {fallback}, or set window to the length of the longest list in training",
+                by_training=True,
             )
         )
     elif unknown:
         notes.append(Note("window-stated", 1, f"Exact if no list in training was longer than {given}."))
     if given is not None and known and any(depth != given for depth in known):
-        reasons.append(Reason(f"window is {given} and the model was trained at {known}", "leave window out"))
+        trained = _listed([str(depth) for depth in dict.fromkeys(known)])
+        reasons.append(Reason(f"window is {given} and the model was trained at {trained}", "leave window out"))
         depths = [given] * len(parts)
     if not window.each and len(set(depths)) > 1:
+        trained = _listed([str(depth) for depth in depths])
         reasons.append(
-            Reason(f"it has one window for all rankers, and the model has {depths}", "fit again with one depth")
+            Reason(
+                f"it has one window for all rankers, and the model was trained at {trained}",
+                f"fit again with --depth {max(depths)}",
+                by_training=True,
+            )
         )
         depths = [max(depths)] * len(parts)
     for i, depth in enumerate(depths):
@@ -156,7 +196,11 @@ def _windowed(
         if allowed != depth:
             limit = f"at least {window.least}" if depth < window.least else f"at most {window.most}"
             reasons.append(
-                Reason(f"its window is {limit} and {parts[i].ranker} has {depth}", f"fit again at {allowed}")
+                Reason(
+                    f"its window is {limit} and {parts[i].ranker} has {depth}",
+                    f"fit again with --depth {allowed}",
+                    by_training=True,
+                )
             )
         depths[i] = allowed
     return [replace(part, depth=depth) for part, depth in zip(parts, depths, strict=True)], max(depths)
@@ -167,7 +211,7 @@ def _weighted(parts: list[Part], target: Target, reasons: list[Reason]) -> list[
     if rule.least is not None and any(w < rule.least or (rule.above and w <= rule.least) for w in weights):
         bound = f"above {rule.least:g}" if rule.above else f"of at least {rule.least:g}"
         bad = [p.ranker for p, w in zip(parts, weights, strict=True) if w < rule.least or w <= 0]
-        reasons.append(Reason(f"it takes weights {bound} ({', '.join(bad)})", "fit again without these rankers"))
+        reasons.append(Reason(f"it takes weights {bound} ({', '.join(bad)})", f"fit again without {_listed(bad)}"))
         tiny = 1e-6 if rule.above else rule.least
         weights = [max(w, tiny) for w in weights]
     if rule.equal and max(weights) - min(weights) > _NEGLIGIBLE:
@@ -175,7 +219,8 @@ def _weighted(parts: list[Part], target: Target, reasons: list[Reason]) -> list[
             Reason(
                 "its weights bend the ranks instead of multiplying the scores, so only equal weights keep "
                 "their meaning",
-                "use equal weights, or fuse by scores",
+                f"fit again with --target {target.name}, which leaves them equal, or fuse by scores",
+                by_training=True,
             )
         )
     total = sum(weights)
@@ -184,72 +229,15 @@ def _weighted(parts: list[Part], target: Target, reasons: list[Reason]) -> list[
     return [replace(part, weight=w) for part, w in zip(parts, weights, strict=True)]
 
 
-def _resolved(
-    parts: list[Part], target: Target, given: Mapping[str, str]
-) -> tuple[dict[str, str], dict[str, dict[str, str]], list[Note]]:
-    """Return the settings of the target and of each ranker: the given ones, checked, over the defaults."""
-    known = {setting.name: setting for setting in (*target.settings, _WINDOW)}
-    of_ranker = {setting.name: setting for setting in target.ranker_settings}
-    shared = {name: setting.default for name, setting in known.items()}
-    own = {part.ranker: {name: s.default for name, s in of_ranker.items()} for part in parts}
-    said: dict[str, set[str]] = {part.ranker: set() for part in parts}
-    for key, value in given.items():
-        ranker = max((r for r in own if key.startswith(f"{r}.")), key=len, default=None)
-        if key in known:
-            shared[key] = _checked(known[key], value, key)
-        elif ranker is not None and (name := key.removeprefix(f"{ranker}.")) in of_ranker:
-            own[ranker][name] = _checked(of_ranker[name], value, key)
-            said[ranker].add(name)
-        else:
-            each = [f"RANKER.{name}" for name in of_ranker]
-            raise ExportError(
-                f"{target.name}: expected a setting of {', '.join([*known, *each])}; found {key!r:.80}."
-            )
-    notes = [
-        Note("placeholder", 1, f"{s.default} marks the place of {s.what}: put in each query's own.")
-        for s in (*target.settings, *target.ranker_settings)
-        if s.stands_in and not any(k == s.name or k.endswith(f".{s.name}") for k in given)
-    ]
-    for part in parts:
-        settings = own[part.ranker]
-        if "type" in settings and "type" not in said[part.ranker] and "query" not in said[part.ranker]:
-            settings["type"] = guessed_type(part.ranker)
-            notes.append(
-                Note("type-guessed", 1, f"{part.ranker} is taken for a {settings['type']} query by its name.")
-            )
-        if "type" in settings and settings.get("field") == "" and not settings.get("query"):
-            if settings["type"] not in _FIELDS:
-                raise ExportError(
-                    f"{part.ranker}.field: expected the name of its {settings['type']}; found nothing."
-                )
-            settings["field"] = _FIELDS[settings["type"]]
-            notes.append(
-                Note("field-assumed", 1, f"{part.ranker} searches the field {settings['field']!r}: set its field.")
-            )
-    return shared, own, notes
+def usual_window(target: Target) -> int:
+    """Return how many documents of each ranker to train on: the engine's default, if that is worth training on."""
+    window = target.window
+    return max(window.default or _ENOUGH, window.least, min(_ENOUGH, window.most or _ENOUGH))
 
 
-_WINDOW = Setting("window", "", "how many documents of each ranker to fuse; the model's depth if left out", "count")
-
-
-def _checked(setting: Setting, value: str, key: str) -> str:
-    if setting.choices and value not in setting.choices:
-        raise ExportError(f"{key}: expected one of {', '.join(setting.choices)}; found {value!r:.80}.")
-    if setting.kind == "count" and not (value.isascii() and value.isdigit() and 0 < int(value) < 10**9):
-        raise ExportError(f"{key}: expected a whole number above 0; found {value!r:.80}.")
-    if setting.kind == "name" and (not value or not value.isprintable()):
-        raise ExportError(f"{key}: expected a name; found {value!r:.80}.")
-    if setting.kind == "json":
-        try:
-            json.loads(value)
-        except json.JSONDecodeError as error:
-            raise ExportError(f"{key}: expected JSON; {error.msg} at character {error.pos}.") from None
-    return value
-
-
-def guessed_type(ranker: str) -> str:
-    """Return "text" or "vector" by the words in a ranker's name."""
-    return "text" if any(word in ranker.lower() for word in _LEXICAL) else "vector"
+def usual_technique(target: Target, ranker: str) -> str:
+    """Return the technique to train a ranker with unless another is asked for."""
+    return target.words.get(guessed_type(ranker), target.techniques[0].word)
 
 
 def _heaviest(parts: list[Part], matches: list[Match]) -> Match:
@@ -258,3 +246,11 @@ def _heaviest(parts: list[Part], matches: list[Match]) -> Match:
 
 def _with(normalizer: Normalizer, name: str, value: object) -> Normalizer:
     return replace(normalizer, **{name: value})  # type: ignore[arg-type]
+
+
+def _listed(words: list[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def _quoted(words: str) -> str:
+    return f"'{words}'" if " " in words else words

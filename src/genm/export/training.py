@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from genm.errors import ExportError
-from genm.export.ordering import guessed_type
+from genm.export.ordering import usual_technique, usual_window
 from genm.export.registry import find_target
 from genm.export.target import Target, Technique
 from genm.records import Normalizer, Run
@@ -40,13 +40,12 @@ def training_rules(
     _check_window(target, window)
     normalizers = {}
     for name in rankers:
-        word = asked.get(name, asked.get("*", target.words.get(guessed_type(name), target.techniques[0].word)))
+        word = asked.get(name, asked.get("*", usual_technique(target, name)))
         run = rankers[name] if isinstance(rankers, Mapping) else None
         normalizers[name] = _bounded(_technique(target, word), run, target)
     if target.window.rerank:
         return TrainingRules(normalizers, None)
-    least = max(target.window.least, min(100, target.window.most or 100))
-    return TrainingRules(normalizers, window or max(target.window.default or 100, least))
+    return TrainingRules(normalizers, window or usual_window(target))
 
 
 def _check_count(target: Target, n: int) -> None:

@@ -61,11 +61,17 @@ def obstacles(model: Model) -> dict[str, tuple[str, ...]]:
 
 def _refusal(model: Model, target: Target, reasons: list[Reason]) -> str:
     causes = "; ".join(reason.text for reason in reasons)
-    remedies = ", and ".join(dict.fromkeys(reason.remedy for reason in reasons))
     others = exact_targets(model)
-    elsewhere = f" As it is, the model goes exactly to: {', '.join(others)}." if others else ""
+    elsewhere = f" As it is, the model goes exactly to {', '.join(others)}." if others else ""
     return (
         f"{target.title} cannot express this model exactly: {causes}. "
-        f"Nearest exact way: {remedies}.{elsewhere} "
+        f"Nearest exact way: {', and '.join(_remedies(reasons))}.{elsewhere} "
         f"To write it all the same, ask for an approximate export (--approximate)."
     )
+
+
+def _remedies(reasons: list[Reason]) -> list[str]:
+    """Return what to do, each thing once; training under the target's rules puts several right at once."""
+    by_training = [reason.remedy for reason in reasons if reason.by_training]
+    rules = [remedy for remedy in by_training if "--target" in remedy]
+    return list(dict.fromkeys([*(rules[-1:] or by_training), *(r.remedy for r in reasons if not r.by_training)]))
