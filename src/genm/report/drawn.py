@@ -1,7 +1,10 @@
 """The sections whose charts a script draws: every number in them stands in a table as well."""
 
+from collections.abc import Sequence
+
 from genm.report.markup import NONE, between, decimals, folded, measure_name, signed, table
-from genm.report.payload import Report
+from genm.report.payload import Line, Report
+from genm.report.sections import sampled
 from genm.report.shell import escape, isolated
 
 _STATIC_ROWS = 100
@@ -18,9 +21,8 @@ def curves(report: Report) -> str:
         for curve in report["curves"]
     ]
     numbers = table("Interpolated precision, mean over queries.", head, rows, numbers=set(range(1, 12)))
-    return _drawn(
-        "curves", "Precision and recall", "", '<figure class="chart"></figure>' + folded("Numbers", numbers)
-    )
+    inside = f'<figure class="chart"></figure>{folded("Numbers", numbers)}{sampled(report, "curves")}'
+    return _drawn("curves", "Precision and recall", "", inside)
 
 
 def lines(report: Report) -> str:
@@ -42,14 +44,22 @@ def lines(report: Report) -> str:
     ]
     head = ("Ranker", "Weight", f"{name} there", "Best between", f"Best {name}", "Steps", "Drawn")
     intro = (
-        f"Training {name} as one weight moves from 0 to 1 and the others keep their proportions. It moves in "
-        "steps, because a ranking only changes where two documents swap; these are the exact steps, not samples."
-        if all(line["exact"] for line in report["lines"])
-        else f"Training {name} as one weight moves from 0 to 1 and the others keep their proportions."
+        f"Training {name} as one weight moves from 0 to 1 and the others keep their proportions."
+        + _steps_in_words(report["lines"])
     )
     numbers = table("Along each weight.", head, rows, numbers={1, 2, 3, 4, 5})
-    return _drawn(
-        "lines", f"{name} along each weight", intro, '<div class="grid"></div>' + folded("Numbers", numbers)
+    inside = f'<div class="grid"></div>{folded("Numbers", numbers)}{sampled(report, "lines")}'
+    return _drawn("lines", f"{name} along each weight", intro, inside)
+
+
+def _steps_in_words(lines: Sequence[Line]) -> str:
+    if not all(line["exact"] for line in lines):
+        return ""
+    joined = max(line["tolerance"] for line in lines)
+    drawn = f"; neighbours within {joined:.1g} are drawn as one" if joined > 0 else ""
+    return (
+        " It moves in steps, because a ranking changes only where two documents swap; these are the exact steps, "
+        f"not samples{drawn}."
     )
 
 
@@ -67,7 +77,9 @@ def ternary(report: Report) -> str:
         f"grid: {best}, {name} {decimals(found['values'][found['best']])}; at the learned weights "
         f"{decimals(found['chosen_value'])}."
     )
-    return _drawn("ternary", "Map of all weights", intro, '<figure class="chart"></figure>')
+    return _drawn(
+        "ternary", "Map of all weights", intro, f'<figure class="chart"></figure>{sampled(report, "ternary")}'
+    )
 
 
 def learning(report: Report) -> str:
@@ -87,10 +99,8 @@ def learning(report: Report) -> str:
     ]
     head = ("Queries learned from", f"Held-out {escape(_name(report))}", "Interval", "Against the last", "Interval")
     numbers = table("Learning curve.", head, rows, numbers={0, 1, 2, 3, 4})
-    return _drawn(
-        "learning", "Would more judgments help?", escape(found["sentence"]),
-        '<figure class="chart"></figure>' + folded("Numbers", numbers),
-    )  # fmt: skip
+    inside = f'<figure class="chart"></figure>{folded("Numbers", numbers)}'
+    return _drawn("learning", "Would more judgments help?", escape(found["sentence"]), inside)
 
 
 def queries(report: Report) -> str:
@@ -119,7 +129,8 @@ def queries(report: Report) -> str:
         f"Held-out {name} of the fusion minus that of the {escape(found['rival'])}, one bar per query. "
         "Open a query to see what each ranker and the fusion put on top."
     )
-    inside = f'<figure class="chart"></figure><div id="query-table">{static}</div>'
+    told = sampled(report, "queries", "details")
+    inside = f'<figure class="chart"></figure><div id="query-table">{static}</div>{told}'
     return _drawn("queries", "Where it helps and where it hurts", intro, inside)
 
 

@@ -20,7 +20,7 @@ from genm.report.shell import escape, isolated
 
 _TAGS = {
     "adopt": ("▲", "Significant gain"),
-    "judge-more": ("◆", "Promising, not proven"),
+    "judge-more": ("◆", "Not proven"),
     "keep": ("■", "No significant gain"),
 }
 _LEVELS = {"warning": "Warning", "info": "Note"}
@@ -39,7 +39,7 @@ def headline(report: Report) -> str:
     difference = signed(gain["difference"]) if gain else NONE
     words = {
         "adopt": f"The learned weights are better: {difference}\u00a0{escape(name)} over the {_rival(gain)}",
-        "judge-more": f"No significant gain: {difference}\u00a0{escape(name)} may be luck, so judge more queries",
+        "judge-more": f"No significant gain ({difference}\u00a0{escape(name)}): keep what you have, or judge more",
         "keep": "No significant gain: keep what you have",
     }[head["advice"]]
     low, high = head["interval"] or (None, None)
@@ -138,7 +138,8 @@ def measures(report: Report) -> str:
     numbers = set(range(1, len(head)))
     return (
         '<section id="measures" aria-labelledby="measures-title"><h2 id="measures-title">All measures</h2>'
-        f"{table(caption, head, rows, numbers=numbers, marked=marked, identity='measures-table')}</section>"
+        f"{table(caption, head, rows, numbers=numbers, marked=marked, identity='measures-table')}"
+        f"{sampled(report, 'measures')}</section>"
     )
 
 
@@ -195,6 +196,12 @@ def data(report: Report) -> str:
         f"{'' if fused is None else f' In the top 10 of the fusion {percent(fused, 1)} are unjudged.'}</p>"
         f"{_overlap(report)}</section>"
     )
+
+
+def sampled(report: Report, *parts: str) -> str:
+    """Say where a part of the report shows some of the queries only."""
+    told = [f'<p class="note">{escape(s["sentence"])}</p>' for s in report["sampling"] if s["part"] in parts]
+    return "".join(told)
 
 
 def _overlap(report: Report) -> str:

@@ -3,6 +3,7 @@
 import {h, isolate, svg} from "./dom.js";
 import {decimals, measureName, signed} from "./numbers.js";
 
+const TIP = {lineHeight: 1.35};
 const DASHES = ["none", "6 3", "2 3", "8 3 2 3", "1 4", "10 4", "4 2 1 2", "12 3"];
 
 /** The look of the k-th ranker: hue, and a dash that differs where hues repeat. */
@@ -68,7 +69,7 @@ export function weightsChart(report, width) {
     ariaLabel: "Weights of the rankers with their spread",
     ariaDescription: data.map((row) => `${row.ranker}: ${decimals(row.weight)}`).join("; "),
     x: {domain: [0, 1], label: "Weight", grid: true, ticks: width < 500 ? 5 : 10},
-    y: {domain: data.map((row) => row.k), label: null, tickFormat: short, tickSize: 0, padding: 0.25},
+    y: {domain: data.map((row) => row.k), label: null, tickFormat: short, tickSize: 0, tickPadding: 12, padding: 0.25},
     marks: [
       Plot.barX(data.filter((row) => row.plateau), {
         x1: (row) => row.plateau[0], x2: (row) => Math.max(row.plateau[1], row.plateau[0] + 0.002), y: "k",
@@ -77,7 +78,7 @@ export function weightsChart(report, width) {
       Plot.tickX(refits, {x: "value", y: "k", stroke: "var(--muted)", strokeOpacity: refits.length > 400 ? 0.15 : 0.35, inset: 7}),
       Plot.ruleY(spread, {x1: (row) => row.quantiles[0], x2: (row) => row.quantiles.at(-1), y: "k", stroke: "var(--accent)", strokeWidth: 1.5}),
       Plot.ruleY(spread, {x1: (row) => row.quantiles[1], x2: (row) => row.quantiles.at(-2), y: "k", stroke: "var(--accent)", strokeWidth: 5, strokeLinecap: "butt"}),
-      Plot.dot(data, {x: "weight", y: "k", symbol: "diamond", r: 7, fill: "var(--text)", stroke: "var(--bg)", strokeWidth: 1.5, title: told, tip: true}),
+      Plot.dot(data, {x: "weight", y: "k", symbol: "diamond", r: 7, fill: "var(--text)", stroke: "var(--bg)", strokeWidth: 1.5, title: told, tip: TIP}),
     ],
   });
   const source = {bootstrap: "refits on resampled queries", folds: "folds", none: ""}[kind];
@@ -109,7 +110,7 @@ export function curvesChart(report, width) {
       ...shown.map(({precision, look}) =>
         Plot.line(precision, {x: (_, i) => i / 10, y: (value) => value, stroke: look.color, strokeWidth: look.width, strokeDasharray: look.dash})),
       Plot.dot(points, {
-        x: "recall", y: "precision", r: 2, fill: "var(--muted)", fillOpacity: 0, tip: true,
+        x: "recall", y: "precision", r: 2, fill: "var(--muted)", fillOpacity: 0, tip: TIP,
         title: (point) => `${isolate(point.label, 40)}\nrecall ${point.recall.toFixed(1)}\nprecision ${decimals(point.precision)}`,
       }),
     ],
@@ -141,7 +142,7 @@ export function lineChart(report, line, width, domain) {
       Plot.ruleX(steps, Plot.pointerX({px: (step) => (step.low + step.high) / 2, x: (step) => (step.low + step.high) / 2, stroke: "var(--muted)"})),
       Plot.tip(steps, Plot.pointerX({
         x: (step) => (step.low + step.high) / 2, y: "value",
-        title: (step) => `${name} ${decimals(step.value)}\nweight ${decimals(step.low)} to ${decimals(step.high)}`,
+        ...TIP, title: (step) => `${name} ${decimals(step.value)}\nweight ${decimals(step.low)} to ${decimals(step.high)}`,
       })),
     ],
   });
@@ -172,7 +173,7 @@ export function learningChart(report, width) {
       ...levels.map((level) => Plot.ruleY([level], {y: "value", stroke: "var(--muted)", strokeWidth: 1.5, strokeDasharray: level.dash})),
       Plot.line(points, {x: "n_queries", y: "mean", stroke: "var(--accent)", strokeWidth: 2.5}),
       Plot.dot(points, {
-        x: "n_queries", y: "mean", r: 4, fill: "var(--accent)", stroke: "var(--bg)", tip: true,
+        x: "n_queries", y: "mean", r: 4, fill: "var(--accent)", stroke: "var(--bg)", tip: TIP,
         title: (point) =>
           `${Math.round(point.n_queries)} queries\n${name} ${decimals(point.mean)}` +
           (point.low === null ? "" : `\ninterval ${decimals(point.low)} to ${decimals(point.high)}`) +
@@ -194,6 +195,8 @@ export function stripChart(report, width, open) {
   const colour = (row) => (row.delta > 0 ? "var(--good)" : row.delta < 0 ? "var(--bad)" : "var(--muted)");
   const better = rows.filter((row) => row.delta > 0).length;
   const worse = rows.filter((row) => row.delta < 0).length;
+  const largest = Math.max(...rows.map((row) => Math.abs(row.delta)), 1e-4);
+  const places = Math.max(2, Math.min(5, 1 - Math.floor(Math.log10(largest))));
   const drawing = draw({
     width,
     height: 240,
@@ -201,11 +204,11 @@ export function stripChart(report, width, open) {
     ariaLabel: "Gain or loss of each query, sorted",
     ariaDescription: `${better} queries gain, ${worse} lose, ${rows.length - better - worse} stay; the table below has every value.`,
     x: {domain: [0, Math.max(rows.length, 8)], ticks: [], label: `${rows.length} queries, from the largest gain to the largest loss`, labelAnchor: "left", labelArrow: "none"},
-    y: {label: `${report.measure} against the ${rival}`, grid: true, nice: true, tickFormat: (value) => signed(value, 2)},
+    y: {label: `${report.measure} against the ${rival}`, grid: true, nice: true, tickFormat: (value) => signed(value, places)},
     marks: [
       Plot.rectY(rows, {x1: "i", x2: (row) => row.i + 1, y: "delta", fill: colour, insetLeft: gap, insetRight: gap}),
       Plot.ruleY([0], {stroke: "var(--text)"}),
-      Plot.tip(rows, Plot.pointerX({x: (row) => row.i + 0.5, y: "delta", title: (row) => `${isolate(ids[row.query], 60)}\n${signed(row.delta)}`})),
+      Plot.tip(rows, Plot.pointerX({x: (row) => row.i + 0.5, y: "delta", ...TIP, title: (row) => `${isolate(ids[row.query], 60)}\n${signed(row.delta)}`})),
     ],
   });
   drawing.classList.add("clickable");

@@ -30,11 +30,21 @@ export function measureName(measure) {
   return /^AP($|[(@])/.test(measure) ? "M" + measure : measure;
 }
 
-/** The numbers of a packed array; browsers all keep the lowest byte first. */
-export function unpack({dtype, base64}) {
+function bytesOf(base64) {
   const text = atob(base64);
   const bytes = new Uint8Array(text.length);
   for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
+  return bytes;
+}
+
+/** The numbers of a packed array; browsers all keep the lowest byte first. */
+export function unpack({dtype, base64}) {
   const kinds = {float64: Float64Array, int32: Int32Array, uint8: Uint8Array};
-  return new kinds[dtype](bytes.buffer);
+  return new kinds[dtype](bytesOf(base64).buffer);
+}
+
+/** The value of JSON that was deflated. */
+export async function inflate(base64) {
+  const stream = new Blob([bytesOf(base64)]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return JSON.parse(await new Response(stream).text());
 }

@@ -47,9 +47,11 @@ export class QueryTable {
     this.count = h("p", {class: "note", role: "status", "aria-live": "polite"});
     this.body = h("tbody");
     this.heads = new Map(this.columns.map((column) => {
-      const button = h("button", {type: "button", on: {click: () => this.#resort(column)}}, column.label, h("span", {class: "arrow", "aria-hidden": "true"}));
+      const button = h("button", {type: "button", class: "screen-only", on: {click: () => this.#resort(column)}}, column.label, h("span", {class: "arrow", "aria-hidden": "true"}));
       const kind = [column.text ? "" : "number", column.optional ? "optional" : "", column.key === "delta" ? "wide" : ""].filter(Boolean).join(" ");
-      return [column.key, h("th", {scope: "col", class: kind || null}, button)];
+      // Browsers leave buttons out of table heads that repeat on the next sheet of paper.
+      const printed = h("span", {class: "print-only", "aria-hidden": "true"}, column.label);
+      return [column.key, h("th", {scope: "col", class: kind || null}, button, printed)];
     }));
     this.more = h("p", {class: "screen-only more"},
       h("button", {type: "button", on: {click: () => this.#extend(PAGE)}}, `Show ${PAGE} more`), " ",

@@ -39,7 +39,7 @@ export function ternaryMap(report, fullWidth, choose) {
       Plot.text(corners.slice(2), {x: ({w}) => across(w), y: ({w}) => up(w), text: "label", dy: -cell / 2 - 12, fontWeight: 600}),
       Plot.dot([weights[best]], {x: across, y: up, symbol: "star", r: 7, fill: "#ffffff", stroke: "#000000"}),
       Plot.dot([chosen], {x: across, y: up, symbol: "diamond", r: 7, fill: "#ffffff", stroke: "#000000", strokeWidth: 1.5}),
-      Plot.tip(points, Plot.pointer({x: ({w}) => across(w), y: ({w}) => up(w), title: ({w, value}) => `${name} ${decimals(value)}\n${told(w)}`})),
+      Plot.tip(points, Plot.pointer({x: ({w}) => across(w), y: ({w}) => up(w), lineHeight: 1.35, title: ({w, value}) => `${name} ${decimals(value)}\n${told(w)}`})),
     ],
   });
   drawing.setAttribute("role", "img");
