@@ -20,7 +20,7 @@ def test_the_curve_ends_at_the_cross_validation() -> None:
 
 
 def test_each_point_is_learned_from_that_many_queries_of_the_other_folds() -> None:
-    aligned = made_up(1, n_queries=16)
+    aligned = made_up(1, n_queries=24)
     _, found = gather_evidence(aligned, NewtonFuser, AP, folds=2)
     seen = []
 
@@ -30,10 +30,10 @@ def test_each_point_is_learned_from_that_many_queries_of_the_other_folds() -> No
             return super().fit(aligned)
 
     curve = learn_from_fewer(aligned, Watched().fit(aligned), found)
-    assert curve.n_queries.tolist() == [4, 8]
+    assert curve.n_queries.tolist() == [6, 12]
     names = np.array(list(aligned.queries))
     for f, used in enumerate(seen[1:]):
-        assert len(used) == 4
+        assert len(used) == 6
         assert used <= set(names[found.held_out.fold != f])
 
 

@@ -19,7 +19,7 @@ from genm.progress import Progress, silent
 
 Array = NDArray[np.float64]
 
-FEWEST = 4
+FEWEST = 5
 """No one learns from fewer queries than this."""
 N_SIZES = 4
 MOST_ROWS = 1_000_000

@@ -1,1 +1,7 @@
 """Evidence that a person can look at: one page about a model, and the same for papers and pipelines."""
+
+from genm.report.gather import Source, build_report, compute_evidence
+from genm.report.payload import Report
+from genm.report.writing import render_report, write_text
+
+__all__ = ["Report", "Source", "build_report", "compute_evidence", "render_report", "write_text"]

@@ -1,7 +1,5 @@
 """A query opened: the top 10 of each ranker and of the fusion, and what every ranker gave each document."""
 
-from collections.abc import Mapping
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,13 +14,7 @@ Array = NDArray[np.float64]
 TOP = 10
 
 
-def details_of(
-    aligned: Aligned,
-    weights: Array,
-    positions: NDArray[np.int64],
-    level: int,
-    texts: Mapping[str, str] | None = None,
-) -> list[Detail]:
+def details_of(aligned: Aligned, weights: Array, positions: NDArray[np.int64], level: int) -> list[Detail]:
     """Return the queries at `positions`, opened."""
     part = aligned.select(positions)
     fused, ranks = fuse_scores(part, weights), rank_lists(part.raw, part.retrieved, part.starts)
@@ -33,11 +25,11 @@ def details_of(
     added = part.scores * weights
 
     def document(row: int) -> DetailDoc:
-        doc_id, grade = part.docs[int(part.doc[row])], int(part.relevance[row])
+        grade = int(part.relevance[row])
         has = part.retrieved[row].tolist()
         return {
-            "id": doc_id,
-            "text": None if texts is None else texts.get(doc_id),
+            "id": part.docs[int(part.doc[row])],
+            "text": None,
             "grade": None if grade == UNJUDGED else grade,
             "relevant": grade >= level,
             "score": _short(fused[row]),

@@ -44,8 +44,6 @@ class Source:
     notes: tuple[Note, ...] = ()
     """What reading and aligning saw or repaired."""
     evidence_was_read: bool = False
-    texts: Mapping[str, str] | None = None
-    """Document id, or query id, to its text."""
 
 
 def compute_evidence(aligned: Aligned, model: Model, *, seed: int = 0, progress: Progress = silent) -> Kept:
@@ -88,7 +86,6 @@ def build_report(
     headline = headline_of(evidence)
     headline["train"] = evidence.mean(trained)
     ids = list(aligned.queries)
-    texts = source.texts
     report: Report = {
         "format": FORMAT,
         "version": VERSION,
@@ -104,8 +101,8 @@ def build_report(
         "lines": lines,
         "ternary": ternary,
         "learning": learning_of(kept),
-        "queries": _queries(aligned, model, kept, main, samples, texts),
-        "details": details_of(aligned, weights, samples.details, level, texts),
+        "queries": _queries(aligned, model, kept, main, samples),
+        "details": details_of(aligned, weights, samples.details, level),
         "sliders": sliders_of(aligned, weights, samples.sliders, level),
         "coverage": coverage_of(
             _part(aligned, samples.table), model, n_queries=len(ids), notes=(*source.notes, *aligned.notes)
@@ -184,7 +181,6 @@ def _queries(
     kept: Kept,
     main: dict[str, Array],
     samples: Samples,
-    texts: Mapping[str, str] | None,
 ) -> QueryTable:
     evidence, rows = kept.evidence, samples.rows
     query_ids = [evidence.query_ids[q] for q in rows.tolist()]
@@ -197,7 +193,7 @@ def _queries(
 
     return {
         "query_ids": query_ids,
-        "texts": None if texts is None else [texts.get(query_id, "") for query_id in query_ids],
+        "texts": None,
         "values": {one.id: column(main[one.id]) for one in systems_of(model.rankers)},
         "delta": column(evidence.held_out.per_query - evidence.best_single),
         "rival": BEST_SINGLE,

@@ -1,0 +1,115 @@
+"""The report's figures as rows of text: what Markdown and LaTeX have in common."""
+
+import re
+from typing import NamedTuple
+
+from genm.report.payload import Report
+
+N_QUERIES = 5
+"""Queries with the largest gains, and as many with the largest losses."""
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+
+
+class Table(NamedTuple):
+    """A caption, a header and rows; the first column is text, the others numbers. `bold` holds (row, column)."""
+
+    caption: str
+    label: str
+    header: list[str]
+    rows: list[list[str]]
+    bold: frozenset[tuple[int, int]] = frozenset()
+
+
+def one_line(text: str) -> str:
+    """Return foreign text on one line; control characters, and those that turn its direction, are written out."""
+    return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
+
+
+def weights_table(report: Report) -> Table:
+    """Return the weights with their spread."""
+    spread = report["spread"]
+    header = ["ranker", "weight", "2.5% to 97.5%", "plateau", "lost without it"]
+    rows = []
+    for row in spread["rows"]:
+        quantiles, plateau = row["quantiles"], row["plateau"]
+        rows.append(
+            [
+                row["ranker"],
+                f"{row['weight']:.4f}",
+                "" if quantiles is None else f"{quantiles[0]:.3f} to {quantiles[-1]:.3f}",
+                "" if plateau is None else f"{plateau[0]:.3f} to {plateau[1]:.3f}",
+                "" if row["gain"] is None else f"{row['gain']:+.4f}",
+            ]
+        )
+    return Table("Weights, their spread over refits, and how far each can move", "weights", header, rows)
+
+
+def gains_table(report: Report) -> Table:
+    """Return the held-out gains."""
+    head = report["headline"]
+    header = [f"held out, over {report['n_queries']:,} queries", "gain", f"{head['confidence']:.0%} interval", "p"]
+    rows = []
+    for gain in head["gains"]:
+        low, high = gain["low"], gain["high"]
+        between = "" if low is None or high is None else f"{low:+.4f} to {high:+.4f}"
+        rows.append([f"over {gain['over']}", f"{gain['difference']:+.4f}", between, f"{gain['p']:.2g}"])
+    return Table(f"Gain in {report['measure']}, {head['folds']}-fold cross-validation", "gains", header, rows)
+
+
+def measures_table(report: Report) -> Table:
+    """Return the means of every measure for every system; the best held-out value of each column is bold."""
+    table = report["measures"]
+    systems = table["systems"]
+    rows = [[one["label"], *(f"{value:.4f}" for value in one["values"])] for one in systems]
+    honest = [r for r, one in enumerate(systems) if one["held_out"]]
+    bold = set()
+    for c in range(1, len(table["measures"]) + 1):
+        best = max(honest, key=lambda r: float(rows[r][c]))
+        bold |= {(r, c) for r in honest if rows[r][c] == rows[best][c]}
+    return Table("Means over queries", "measures", ["", *table["measures"]], rows, frozenset(bold))
+
+
+def queries_table(report: Report) -> Table:
+    """Return the queries that gain and lose most."""
+    table = report["queries"]
+    delta = table["delta"]
+    order = sorted(range(len(delta)), key=delta.__getitem__)
+    lost = [q for q in order[:N_QUERIES] if delta[q] < 0]
+    won = [q for q in reversed(order[-N_QUERIES:]) if delta[q] > 0]
+    fused, rival = table["values"]["learned weights"], table["values"][table["rival"]]
+    rows = [
+        [
+            table["query_ids"][q],
+            f"{fused[q]:.4f}",
+            f"{rival[q]:.4f}",
+            f"{delta[q]:+.4f}",
+            str(table["n_relevant"][q]),
+        ]
+        for q in (*won, *reversed(lost))
+    ]
+    header = ["query", "learned", table["rival"], "difference", "relevant"]
+    return Table(f"Largest gains and losses in {report['measure']}, held out", "queries", header, rows)
+
+
+def remarks(report: Report) -> list[str]:
+    """Return what should be read beside the figures."""
+    learning = report["learning"]
+    return [
+        *([learning["sentence"]] if learning else []),
+        report["spread"]["note"],
+        *(warning["text"] for warning in report["coverage"]["warnings"]),
+        *(said["sentence"] for said in report["sampling"] if said["part"] not in ("details", "sliders", "queries")),
+    ]
+
+
+def facts(report: Report) -> dict[str, str]:
+    """Return how the report was made."""
+    made = report["made"]
+    return {
+        "command": made["command"],
+        "method": made["method"],
+        "versions": ", ".join(f"{name} {version}" for name, version in made["versions"].items()),
+        "data": made["fingerprint"],
+        **{one["role"]: f"{one['name']} {one['sha256'] or ''}".rstrip() for one in made["files"]},
+        "seed": str(made["seed"]),
+    }
