@@ -26,7 +26,7 @@ $(VENV)/.ready: pyproject.toml constraints.txt | $(VENV)/.made
 
 $(VENV)/.tested: pyproject.toml constraints.txt $(VENV)/.ready
 	@echo ">> installing the test tools"
-	@$(PIP) install -q -c constraints.txt -e '.[rankers,pandas,plots]' --group dev
+	@$(PIP) install -q -c constraints.txt -e '.[rankers,pandas,plots,pyterrier,sklearn]' --group dev
 	@touch $@
 
 demo: $(VENV)/.ready  ## set up, then run the main job on an embedded example

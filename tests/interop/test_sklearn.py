@@ -30,13 +30,12 @@ from genm.interop.sklearn import FusionRegressor  # noqa: E402
 Data = tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]
 
 
-@parametrize_with_checks([FusionRegressor(), FusionRegressor(normalize="atan", method="bat")])  # none may fail
-@pytest.mark.filterwarnings("ignore::genm.errors.ConvergenceWarning")  # one query of noise need not converge
+@parametrize_with_checks([FusionRegressor()])  # none is expected to fail
 def test_what_scikit_learn_checks(estimator: Any, check: Any) -> None:
     check(estimator)
 
 
-def table(n_queries: int = 30, n_docs: int = 20, seed: int = 3) -> Data:
+def table(n_queries: int = 12, n_docs: int = 15, seed: int = 3) -> Data:
     """One column that knows, one that knows a little, one of noise; the queries' rows are mixed up."""
     draw = np.random.default_rng(seed)
     qid = np.repeat(np.arange(n_queries), n_docs)
@@ -96,12 +95,12 @@ def test_without_normalising_a_row_needs_no_query() -> None:
 def test_lists_need_their_queries() -> None:
     X, y, qid = table()
     learned = FusionRegressor(normalize="zscore").fit(X, y, qid=qid)
-    with pytest.raises(InputError, match=r"predict: expected qid.*learned on 30 queries"):
+    with pytest.raises(InputError, match=r"predict: expected qid.*learned on 12 queries"):
         learned.predict(X)
     with pytest.raises(InputError, match=r"set_score_request\(qid=True\)"):
         learned.score(X, y)
     with pytest.raises(
-        InputError, match=r"qid: expected one query id for each of the 600 rows; found shape \(3,\)"
+        InputError, match=r"qid: expected one query id for each of the 180 rows; found shape \(3,\)"
     ):
         learned.predict(X, qid=[1, 2, 3])
     with pytest.raises(InputError, match=r"found none in row 0"):
@@ -120,14 +119,14 @@ def test_a_missing_score_is_a_document_that_was_not_returned() -> None:
 def test_a_grid_search_with_group_folds() -> None:
     X, y, qid = table()
     estimator = FusionRegressor().set_fit_request(qid=True).set_score_request(qid=True)
-    search = GridSearchCV(estimator, {"normalize": ["none", "minmax", "zscore"]}, cv=GroupKFold(3))
+    search = GridSearchCV(estimator, {"normalize": ["none", "minmax"]}, cv=GroupKFold(2))
     search.fit(X, y, groups=qid, qid=qid)
     assert 0.0 < search.best_score_ <= 1.0
     scores = cross_val_score(
         clone(estimator).set_params(**search.best_params_),
         X,
         y,
-        cv=GroupKFold(3),
+        cv=GroupKFold(2),
         params={"qid": qid, "groups": qid},
     )
     assert scores.mean() == pytest.approx(search.best_score_)
