@@ -130,15 +130,20 @@ def leaf_bound(rows: list[list[Fraction]], relevant: set[int], gain: Gain, corne
 
 
 def tree_leaves(
-    n_rankers: int, edges: Sequence[int], numbers: Sequence[float]
+    n_rankers: int,
+    edges: Sequence[int],
+    numbers: Sequence[float],
+    ties: Sequence[tuple[int, int]] = (),
+    rows: Sequence[Vector] = (),
 ) -> list[tuple[list[list[Fraction]], float]]:
     """Return corners and claimed bound of every leaf; the halves of each split cover it, so the leaves cover all.
 
-    Raises ValueError unless the record is exactly one tree whose cuts lie inside their edges.
+    A cut is made at the given share of an edge or, where `ties` names two of the `rows`, where these have equal
+    scores. Raises ValueError unless the record is exactly one tree whose cuts lie inside their edges.
     """
     unit = [[Fraction(int(i == k)) for k in range(n_rankers)] for i in range(n_rankers)]
     waiting, found = [unit], []
-    for edge, number in zip(edges, numbers, strict=True):
+    for edge, number, (own, other) in zip(edges, numbers, ties or [(-1, -1)] * len(edges), strict=True):
         if not waiting:
             raise ValueError("the record goes on after its tree is complete")
         corners = waiting.pop()
@@ -147,6 +152,11 @@ def tree_leaves(
             continue
         a, b = divmod(edge, n_rankers)
         share = Fraction(number)
+        if own >= 0:
+            ahead = [fused(rows[own], corner) - fused(rows[other], corner) for corner in corners]
+            if ahead[a] == ahead[b]:
+                raise ValueError(f"no cut: rows {own} and {other} do not tie on edge {a}-{b}")
+            share = ahead[a] / (ahead[a] - ahead[b])
         if a == b or not 0 < share < 1:
             raise ValueError(f"no cut: edge {a}-{b}, share {number}")
         new = [x + share * (y - x) for x, y in zip(corners[a], corners[b], strict=True)]

@@ -1,4 +1,4 @@
-"""Bounds of a ranking measure over a simplex of weights, and the search that splits it (compiled part).
+"""Bounds of a ranking measure over a simplex of weights (compiled part of branch and bound).
 
 A cell is a simplex with K corners. For a pair of a relevant row j and another row d, let x be j's fused score minus
 d's at the corners, divided by the largest difference of any one ranker. If no x is above 0, d is above j all over
@@ -8,29 +8,49 @@ are undecided and counted as won, so with c the number of lost pairs of each rel
     sum over tasks of  weight * sum over i of  position[i] * discount[i + c_i]
 
 is an upper bound of the measure in the cell. Lost pairs are claimed only where rounding cannot have made them
-lost: x must be below -ROUNDING, or be exactly 0, at every corner. A pair counts as won as soon as x is above
--SLIVER everywhere; that can only raise the bound.
+lost: x must be below -ROUNDING, or be exactly 0, at every corner. A pair is no longer looked at once x is above
+-SLIVER everywhere; it counts as won, which can only raise the bound.
 
 Legend: x (K, pairs) differences at the corners, owner the relevant row of a pair, lost the count per relevant row,
-level the same counts sorted within each task, bound the value above.
+level the same counts sorted within each task, bound the value above. Loops are written out where an assignment
+of slices would do: compiling those takes seconds.
 """
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from genm._math.compiled import kernel
-from genm._math.gains import Floats, Ints
+from genm._math.gains import Floats, Ints, Problem
+
+Owners = NDArray[np.int32]
 
 ROUNDING = 1e-13
-"""More than all rounding on the way to a corner's x: about sixty steps of a few units in the last place."""
+"""More than all rounding on the way to a corner's x: at most three hundred steps of a unit in the last place."""
 SLIVER = 1e-9
-CUT = 1e-10
-"""A cut through a pair's swap points is made this far on its losing side, so that both halves know the pair."""
-DEEPEST = 300
-BLOCK = 1024
-FEW_PAIRS = 30
-"""With so few undecided pairs a cell is cut where the most influential one swaps, not in half."""
-LEAF = -1
-"""Stands for the edge in the record of a cell that was not split."""
+BLOCK = 512
+
+
+class Tables(NamedTuple):
+    """What a measure is made of, without the rows; see `genm._math.gains.Problem`."""
+
+    task_of: Ints
+    """The task of each relevant row."""
+    relevant_starts: Ints
+    weight: Floats
+    cutoff: Ints
+    position: Floats
+    discount: Floats
+
+
+def tables_of(problem: Problem) -> Tables:
+    """Return the tables of a problem's measure."""
+    counts = np.diff(problem.relevant_starts)
+    task_of = np.repeat(np.arange(len(counts)), counts)
+    return Tables(
+        task_of, problem.relevant_starts, problem.weight, problem.cutoff, problem.position, problem.discount
+    )
 
 
 @kernel
@@ -43,62 +63,88 @@ def undecided_pairs(
     relevant_starts: Ints,
     relevant_rows: Ints,
     lost: Ints,
-) -> tuple[Floats, Ints]:
-    """Return x and owner of the pairs of tasks[0]:tasks[1] that the whole simplex leaves undecided.
+) -> tuple[Floats, Owners, Owners]:
+    """Return x, owner and the other row of the pairs of tasks[0]:tasks[1] that the whole simplex leaves undecided.
 
     The corners are the single rankers, so every sign is exact. Adds the lost pairs to `lost`.
     """
     K = columns.shape[0]
-    x, owner, n, difference = np.empty((1024, K)), np.empty(1024, np.int64), 0, np.empty(K)
-    for task in range(tasks[0], tasks[1]):
-        begin, end = starts[query[task]], starts[query[task] + 1]
-        mine = np.zeros(end - begin, np.bool_)
-        for g in range(relevant_starts[task], relevant_starts[task + 1]):
-            mine[relevant_rows[g] - begin] = True
-        for g in range(relevant_starts[task], relevant_starts[task + 1]):
-            j = relevant_rows[g]
-            for d in range(begin, end):
-                if mine[d - begin]:
-                    continue
-                lowest, highest = 0.0, 0.0
-                for k in range(K):
-                    difference[k] = columns[k, j] - columns[k, d]
-                    lowest, highest = min(lowest, difference[k]), max(highest, difference[k])
-                if highest == 0.0:
-                    lost[g] += (lowest < 0.0) | (order[d] < order[j])  # equal rows are ordered by row
-                elif lowest < 0.0:
-                    if n == len(owner):
-                        longer = np.empty((2 * n, K))
-                        longer[:n] = x
-                        more = np.empty(2 * n, np.int64)
-                        more[:n] = owner
-                        x, owner = longer, more
-                    owner[n] = g
-                    x[n] = difference / max(-lowest, highest)
-                    n += 1
-    return np.ascontiguousarray(x[:n].T), owner[:n].copy()
+    x, owner, other = np.empty((K, 0)), np.empty(0, np.int32), np.empty(0, np.int32)
+    for turn in range(2):  # count, then fill
+        n = 0
+        for task in range(tasks[0], tasks[1]):
+            begin, end = starts[query[task]], starts[query[task] + 1]
+            mine = np.zeros(end - begin, np.bool_)
+            for g in range(relevant_starts[task], relevant_starts[task + 1]):
+                mine[relevant_rows[g] - begin] = True
+            for g in range(relevant_starts[task], relevant_starts[task + 1]):
+                j = relevant_rows[g]
+                for d in range(begin, end):
+                    if mine[d - begin]:
+                        continue
+                    lowest, highest = 0.0, 0.0
+                    for k in range(K):
+                        difference = columns[k, j] - columns[k, d]
+                        lowest, highest = min(lowest, difference), max(highest, difference)
+                    if highest == 0.0:
+                        # equal rows are ordered by row
+                        lost[g] += (turn == 1) & ((lowest < 0.0) | (order[d] < order[j]))
+                    elif lowest < 0.0:
+                        if turn == 1:
+                            owner[n], other[n] = g, d
+                            for k in range(K):
+                                x[k, n] = (columns[k, j] - columns[k, d]) / max(-lowest, highest)
+                        n += 1
+        if turn == 0:
+            x, owner, other = np.empty((K, n)), np.empty(n, np.int32), np.empty(n, np.int32)
+    return x, owner, other
 
 
 @kernel
-def sort_levels(
-    relevant_starts: Ints, lost: Ints, weight: Floats, cutoff: Ints, position: Floats, discount: Floats, level: Ints
-) -> float:
+def sort_levels(tables: Tables, lost: Ints, level: Ints) -> float:
     """Write the sorted counts of each task and return the bound that they give."""
     bound = 0.0
-    for task in range(len(weight)):
-        begin, end = relevant_starts[task], relevant_starts[task + 1]
-        level[begin:end] = np.sort(lost[begin:end])
+    for task in range(len(tables.weight)):
+        begin, end = tables.relevant_starts[task], tables.relevant_starts[task + 1]
+        for g in range(begin, end):
+            count, hole = lost[g], g
+            while hole > begin and level[hole - 1] > count:
+                level[hole] = level[hole - 1]
+                hole -= 1
+            level[hole] = count
         total = 0.0
         for i in range(end - begin):
             rank = i + 1 + level[begin + i]
-            if rank <= cutoff[task]:
-                total += position[i + 1] * discount[rank]
-        bound += weight[task] * total
+            if rank <= tables.cutoff[task]:
+                total += tables.position[i + 1] * tables.discount[rank]
+        bound += tables.weight[task] * total
     return bound
 
 
 @kernel
-def _last_of(level: Ints, begin: int, end: int, count: int) -> int:
+def generic_value(x: Floats, owner: Owners, lost: Ints, tables: Tables, share: Floats) -> float:
+    """Return what generic weights next to a point of a cell reach at least: a tie there counts as lost.
+
+    The point has the given share of each corner; `x` holds every pair that the cell leaves undecided.
+    """
+    count, level = lost.copy(), lost.copy()
+    total = np.empty(BLOCK)
+    K, n = x.shape
+    for begin in range(0, n, BLOCK):
+        size = min(BLOCK, n - begin)
+        for p in range(size):
+            total[p] = 0.0
+        for i in range(K):
+            theirs, part = x[i, begin : begin + size], share[i]
+            for p in range(size):
+                total[p] += part * theirs[p]
+        for p in range(size):
+            count[owner[begin + p]] += total[p] < 2.0 * ROUNDING
+    return sort_levels(tables, count, level)
+
+
+@kernel
+def last_of(level: Ints, begin: int, end: int, count: int) -> int:
     """Return the last place in level[begin:end] that holds `count`."""
     while begin < end:
         middle = (begin + end) // 2
@@ -110,123 +156,50 @@ def _last_of(level: Ints, begin: int, end: int, count: int) -> int:
 
 
 @kernel
-def _fall(rank: int, cutoff: int, discount: Floats) -> float:
-    """Return what a row loses that moves from `rank` to the next."""
+def influence(tables: Tables, task: int, place: int, rank: int) -> float:
+    """Return what is lost when the relevant row at `place` moves from `rank` to the next."""
+    cutoff = tables.cutoff[task]
     if rank > cutoff:
         return 0.0
-    return float(discount[rank]) - (float(discount[rank + 1]) if rank < cutoff else 0.0)
+    fall = tables.discount[rank] - (tables.discount[rank + 1] if rank < cutoff else 0.0)
+    return float(tables.weight[task] * tables.position[place] * fall)
 
 
 @kernel
 def lose(
-    pairs: Ints,
-    owner: Ints,
-    task_of: Ints,
-    relevant_starts: Ints,
-    weight: Floats,
-    cutoff: Ints,
-    position: Floats,
-    discount: Floats,
+    pairs: Owners,
+    owner: Owners,
+    tables: Tables,
     lost: Ints,
     level: Ints,
-) -> float:
-    """Count more pairs as lost; return by how much the bound falls."""
-    fallen = 0.0
+    log: NDArray[np.int32],
+    n_log: int,
+    bound: float,
+    floor: float,
+) -> tuple[float, int]:
+    """Count more pairs as lost; return the bound that is left and the length of the log that `regain` reads.
+
+    Whoever needs to know only that the bound is not above `floor` is told so as soon as it is.
+    """
     for e in range(len(pairs)):
         g = owner[pairs[e]]
-        task = task_of[g]
-        begin = relevant_starts[task]
-        at = _last_of(level, begin, relevant_starts[task + 1], lost[g])
+        task = tables.task_of[g]
+        begin = tables.relevant_starts[task]
+        at = last_of(level, begin, tables.relevant_starts[task + 1], lost[g])
         place = at - begin + 1
-        fallen += weight[task] * position[place] * _fall(place + lost[g], cutoff[task], discount)
+        bound -= influence(tables, task, place, place + lost[g])
         level[at] += 1
         lost[g] += 1
-    return fallen
+        log[2 * n_log], log[2 * n_log + 1] = g, at
+        n_log += 1
+        if bound <= floor:
+            break
+    return bound, n_log
 
 
 @kernel
-def between(start: Floats, end: Floats, share: float, out: Floats) -> None:
-    """Write x at a new corner, a share of the way along an edge."""
-    for p in range(len(out)):
-        x = start[p] + share * (end[p] - start[p])
-        # A sum that happens to cancel is not a true zero, so it must not pass for one.
-        out[p] = ROUNDING if (x == 0.0) & (start[p] != 0.0) else x
-
-
-@kernel
-def sort_out(x: Floats, fresh: Floats, replaced: int, open_pairs: Ints, lost_pairs: Ints) -> tuple[int, int]:
-    """List the pairs that are undecided and those that are lost once corner `replaced` has the values `fresh`."""
-    n_open, n_lost = 0, 0
-    low, high = np.empty(BLOCK), np.empty(BLOCK)
-    for begin in range(0, len(fresh), BLOCK):
-        size = min(BLOCK, len(fresh) - begin)
-        low[:size] = fresh[begin : begin + size]
-        high[:] = -1.0
-        for i in range(len(x)):
-            own = fresh[begin : begin + size] if i == replaced else x[i, begin : begin + size]
-            for p in range(size):
-                low[p] = own[p] if own[p] < low[p] else low[p]
-                signed = -1.0 if own[p] == 0.0 else own[p]  # an exact tie at a corner takes nobody's side
-                high[p] = signed if signed > high[p] else high[p]
-        for p in range(size):
-            open_pairs[n_open], lost_pairs[n_lost] = begin + p, begin + p
-            n_open += (high[p] > -ROUNDING) & (low[p] < -SLIVER)
-            n_lost += high[p] <= -ROUNDING
-    return n_open, n_lost
-
-
-@kernel
-def _lost_at_centre(x: Floats, lost_pairs: Ints) -> int:
-    """List the pairs that are lost at the centre of the cell; a tie there, up to rounding, counts as lost.
-
-    So what is left is no more than generic weights next to the centre reach.
-    """
-    n = 0
-    for p in range(x.shape[1]):
-        total = 0.0
-        for i in range(len(x)):
-            total += x[i, p]
-        lost_pairs[n] = p
-        n += total < 2.0 * ROUNDING * len(x)
-    return n
-
-
-@kernel
-def _longest_edge(corners: Floats) -> tuple[int, int]:
-    """Return the two corners that are farthest apart."""
-    a, b, longest = 0, 1, -1.0
-    for i in range(1, len(corners)):
-        for j in range(i):
-            length = ((corners[i] - corners[j]) ** 2).sum()
-            if length > longest:
-                a, b, longest = j, i, length
-    return a, b
-
-
-@kernel
-def _decisive_cut(
-    x: Floats,
-    owner: Ints,
-    task_of: Ints,
-    relevant_starts: Ints,
-    weight: Floats,
-    cutoff: Ints,
-    position: Floats,
-    discount: Floats,
-    lost: Ints,
-    level: Ints,
-) -> tuple[int, int, float]:
-    """Return the edge, and the share of it, where the pair swaps that moves the bound most."""
-    chosen, most = 0, -1.0
-    for p in range(x.shape[1]):
-        g = owner[p]
-        task = task_of[g]
-        place = (
-            _last_of(level, relevant_starts[task], relevant_starts[task + 1], lost[g]) - relevant_starts[task] + 1
-        )
-        influence = weight[task] * position[place] * _fall(place + lost[g], cutoff[task], discount)
-        if influence > most:
-            chosen, most = p, influence
-    a, b = np.argmin(x[:, chosen]), np.argmax(x[:, chosen])
-    share = (-CUT - x[a, chosen]) / (x[b, chosen] - x[a, chosen])
-    return int(a), int(b), float(min(max(share, 1e-6), 1.0 - 1e-6))
+def regain(lost: Ints, level: Ints, log: NDArray[np.int32], begin: int, end: int) -> None:
+    """Take back what entries begin:end of the log have counted as lost."""
+    for e in range(end - 1, begin - 1, -1):
+        lost[log[2 * e]] -= 1
+        level[log[2 * e + 1]] -= 1

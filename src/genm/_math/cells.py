@@ -1,9 +1,9 @@
 """The best weights of all, certified: branch and bound over the weight simplex.
 
 Cells are simplices of weights; `genm._math.bounds` bounds the measure over a cell, `genm._math.subdivision` splits
-one cell until nothing in it can matter. Here the simplex is cut into a few dozen cells, which are searched with an
-ever smaller gap, so that the bound is meaningful whenever the search is stopped, and in batches of fixed size, so
-that the result does not depend on the number of threads.
+one cell until nothing in it can matter, and `genm._math.slivers` has the last word where rows tie. Here the simplex
+is cut into a few dozen cells, which are searched with an ever smaller gap, so that the bound is meaningful whenever
+the search is stopped, and in batches of fixed size, so that the result does not depend on the number of threads.
 
 The optimum is the supremum over generic weights: weights at which two rows tie only if they tie everywhere. Whoever
 breaks ties by row can score more at a special point where rows tie by accident; such a point is no optimum here,
@@ -16,33 +16,45 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from genm._math.bounds import LEAF, undecided_pairs
+from genm._math.bounds import Owners, tables_of, undecided_pairs
 from genm._math.climbing import climb
-from genm._math.compiled import over_ranges
+from genm._math.compiled import over_items, over_ranges
 from genm._math.crossings import TOLERANCE, value_at
 from genm._math.gains import Floats, Ints, Problem
-from genm._math.subdivision import explore, restrict
+from genm._math.slivers import NO_TIE, Pairs, Path, settle
+from genm._math.subdivision import LEAF, explore, restrict
 from genm.errors import InputError
 from genm.progress import Progress, silent
+
+Flag = NDArray[np.uint8]
 
 FIRST_GAP = 0.064
 SHRINK = 4.0
 """Each stage asks for a quarter of the gap before it. Every stage starts over from the first cells, so when the
 search goes down to 0 the earlier stages together cost more than the last one: the price of a bound at any time."""
-BATCH = 8
+BATCH = 16
 FIRST_SPLITS = 6
 """The simplex is halved this often to begin with: 64 cells."""
+EASY = 4096
+"""Where a stage needed more cells than this, the next one begins from smaller cells, for all threads to share."""
+MOST_SPLITS = 5
 NUDGES = (1e-11, 1e-9, 1e-6, 1e-4)
 """How far weights are moved towards an odd inner point to make them generic; the best of these counts."""
 
 
 class Certificate(NamedTuple):
-    """A tree of cells that covers the simplex, in preorder; see `genm._math.subdivision`."""
+    """A tree of cells that covers the simplex, in preorder; see `genm._math.subdivision`.
 
-    n_rankers: int
+    Its weights are those of the scores times `scale`, which are powers of two.
+    """
+
+    scale: Floats
     edges: Ints
     numbers: Floats
+    ties: Ints
+    """(n, 2) rows that tie where the edge is cut, if they decide and not the share in `numbers`; else -1."""
 
 
 class Optimum(NamedTuple):
@@ -61,13 +73,20 @@ class Optimum(NamedTuple):
         return self.upper - self.value
 
 
+_Found = tuple[float, Floats, float, int, Ints, Floats, Ints, Floats, Ints]
+"""What `explore` returns."""
+
+
 class _Cell(NamedTuple):
     """A piece of the simplex and what its search has shown so far."""
 
     corners: Floats
+    path: Path
     bound: float
+    n_cells: int
     edges: Ints
     numbers: Floats
+    ties: Ints
 
 
 def best_weights(
@@ -94,17 +113,19 @@ def best_weights(
             search.narrow(max(stage, TOLERANCE), stop, progress)
             if stage <= gap or stop[0]:
                 break
+            search.share_out()
             stage = max(stage / SHRINK, gap) if stage > 1e-4 else gap
     return search.result()
 
 
 def leaves(certificate: Certificate) -> Iterator[tuple[Floats, float]]:
     """Yield corners (one per row) and bound of every leaf of a certificate."""
-    waiting = [np.eye(certificate.n_rankers)]
+    waiting = [np.eye(len(certificate.scale))]
     for edge, number in zip(certificate.edges.tolist(), certificate.numbers.tolist(), strict=True):
         corners = waiting.pop()
         if edge == LEAF:
-            yield corners, number
+            weights = corners * certificate.scale
+            yield weights / weights.sum(axis=1, keepdims=True), number
         else:
             waiting.extend(reversed(_halves(corners, edge, number)))
 
@@ -135,6 +156,16 @@ def _generic(problem: Problem, weights: Floats) -> tuple[Floats, float]:
     return near[best], values[best]
 
 
+def _scale(columns: Floats) -> Floats:
+    """Return powers of two that give all rankers' scores about the same spread.
+
+    Scores times a scale, with weights divided by it, rank alike; but cells that are halved in the middle get to
+    the point much sooner when no ranker needs tiny weights. Powers of two leave every score exact.
+    """
+    spread = columns.std(axis=1)
+    return np.where(spread > 0.0, np.exp2(-np.round(np.log2(np.where(spread > 0.0, spread, 1.0)))), 1.0)
+
+
 class _Alarm:
     """A flag that compiled code can read, set when the time is up."""
 
@@ -161,97 +192,116 @@ class _Search:
     """What is known so far: the best weights and, per cell, a bound."""
 
     def __init__(self, problem: Problem, weights: Floats, value: float, *, certificate: bool) -> None:
-        self.problem, self.weights, self.value, self.recording = problem, weights, value, certificate
+        self.unscaled, self.weights, self.value, self.recording = problem, weights, value, certificate
         self.claimed, self.n_cells = value, 0
-        counts = np.diff(problem.relevant_starts)
-        self.task_of = np.repeat(np.arange(len(counts)), counts)
-        self.lost = np.zeros(len(problem.relevant_rows), np.int64)
-        self.x, self.owner = self._pairs()
-        self.trunk: list[tuple[int, float]] = []
-        self.cells = self._first_cells()
+        self.scale = _scale(problem.columns)
+        self.problem = problem._replace(columns=problem.columns * self.scale[:, None])
+        self.tables, self.pairs = tables_of(problem), self._pairs()
+        self.trunk, self.cells = [(LEAF, 0.0)], [_unknown(np.eye(len(self.scale)), (), np.inf)]
+        self._split({0: FIRST_SPLITS} if len(self.scale) > 1 else {})
 
-    def _pairs(self) -> tuple[Floats, Ints]:
+    def _pairs(self) -> Pairs:
         """Collect the pairs that no part of the simplex has decided yet."""
         problem = self.problem
-        found: dict[int, tuple[Floats, Ints]] = {}
+        lost = np.zeros(len(problem.relevant_rows), np.int64)
+        found: dict[int, tuple[Floats, Owners, Owners]] = {}
 
         def work(first: int, last: int) -> None:
-            found[first] = undecided_pairs(np.array([first, last]), *problem[:6], self.lost)
+            found[first] = undecided_pairs(np.array([first, last]), *problem[:6], lost)
 
         costs = np.diff(problem.starts)[problem.query] * np.diff(problem.relevant_starts)
         over_ranges(work, costs.astype(np.int64))
-        parts = [found[first] for first in sorted(found)] or [
-            (np.zeros((len(problem.columns), 0)), np.zeros(0, np.int64))
-        ]
-        return np.concatenate([p[0] for p in parts], axis=1), np.concatenate([p[1] for p in parts])
+        none = np.zeros(0, np.int32)
+        parts = [found[first] for first in sorted(found)] or [(np.zeros((len(problem.columns), 0)), none, none)]
+        x, owner, other = (np.concatenate(part, axis=-1) for part in zip(*parts, strict=True))
+        return Pairs(np.ascontiguousarray(x), owner, other, lost)
 
-    def _first_cells(self) -> list[_Cell]:
-        """Halve the simplex a few times at its longest edges and remember how."""
-        K, cells = len(self.problem.columns), []
-        waiting = [(np.eye(K), FIRST_SPLITS if K > 1 else 0)]
-        while waiting:
-            corners, splits = waiting.pop()
-            if splits == 0:
-                self.trunk.append((LEAF, 0.0))
-                cells.append(_Cell(corners, np.inf, np.zeros(0, np.int64), np.zeros(0)))
+    def share_out(self) -> None:
+        """Begin the next stage from smaller cells where this one was long."""
+        self._split(
+            {
+                c: min(int(cell.n_cells / EASY).bit_length(), MOST_SPLITS)
+                for c, cell in enumerate(self.cells)
+                if cell.n_cells > EASY
+            }
+        )
+
+    def _split(self, times: dict[int, int]) -> None:
+        """Halve some cells this often at their longest edges, and remember how."""
+        trunk, cells, pending = [], [], enumerate(self.cells)
+        for entry in self.trunk:
+            if entry[0] != LEAF:
+                trunk.append(entry)
                 continue
-            lengths = ((corners[:, None] - corners[None]) ** 2).sum(axis=2)
-            a, b = divmod(int(np.argmax(lengths)), K)
-            self.trunk.append((a * K + b, 0.5))
-            waiting.extend((half, splits - 1) for half in reversed(_halves(corners, a * K + b, 0.5)))
-        return cells
+            c, cell = next(pending)
+            waiting = [(cell, times.get(c, 0))]
+            while waiting:
+                cell, splits = waiting.pop()
+                if splits == 0:
+                    trunk.append((LEAF, 0.0))
+                    cells.append(cell)
+                    continue
+                lengths = ((cell.corners[:, None] - cell.corners[None]) ** 2).sum(axis=2)
+                edge = int(np.argmax(lengths))
+                trunk.append((edge, 0.5))
+                for half, corners in reversed(list(enumerate(_halves(cell.corners, edge, 0.5)))):
+                    waiting.append((_unknown(corners, (*cell.path, (edge, half, 0.5)), cell.bound), splits - 1))
+        self.trunk, self.cells = trunk, cells
 
-    def narrow(self, gap: float, stop: np.ndarray[tuple[int], np.dtype[np.uint8]], progress: Progress) -> None:
+    def narrow(self, gap: float, stop: Flag, progress: Progress) -> None:
         """Search all cells again that may hold more than `gap` above the best value."""
         for first in range(0, len(self.cells), BATCH):
             batch = range(first, min(first + BATCH, len(self.cells)))
-            todo = [c for c in batch if self.cells[c].bound > self.claimed + gap]
             if stop[0] and np.isfinite(self.cells[batch[-1]].bound):
                 return
-            found = self._explore(todo, gap, stop)
-            for c, (best, centre, largest, n_cells, edges, numbers) in zip(todo, found, strict=True):
-                self.n_cells += n_cells
-                old = self.cells[c]
-                if largest < old.bound:
-                    self.cells[c] = _Cell(old.corners, largest, edges, numbers)
-                if best > self.claimed:
-                    self._improve(centre, best)
+            todo = [c for c in batch if self.cells[c].bound > self.claimed + gap]
+            for c, found in zip(todo, self._explore(todo, gap, stop), strict=True):
+                self._learn(c, found, gap, stop)
             progress(f"exact search, gap {gap:.2g}", batch[-1] + 1, len(self.cells))
 
-    def _explore(
-        self, todo: list[int], gap: float, stop: np.ndarray[tuple[int], np.dtype[np.uint8]]
-    ) -> list[tuple[float, Floats, float, int, Ints, Floats]]:
+    def _explore(self, todo: list[int], gap: float, stop: Flag) -> list[_Found]:
         """Search some cells, each on its own, all from the same best value."""
-        p, found = self.problem, {}
+        claimed = self.claimed
 
-        def work(first: int, last: int) -> None:
-            for c in todo[first:last]:
-                corners = self.cells[c].corners
-                x, owner, lost = restrict(self.x, self.owner, corners, self.lost.copy())
-                found[c] = explore(
-                    x,
-                    owner,
-                    lost,
-                    self.task_of,
-                    p.relevant_starts,
-                    p.weight,
-                    p.cutoff,
-                    p.position,
-                    p.discount,
-                    corners,
-                    self.claimed,
-                    gap,
-                    stop,
-                    self.recording,
-                )
+        def work(c: int) -> _Found:
+            lost = self.pairs.lost.copy()
+            x, owner = restrict(self.pairs.x, self.pairs.owner, self.cells[c].corners, lost)
+            return explore(x, owner, lost, self.tables, claimed, gap, stop, self.recording)
 
-        over_ranges(work, np.full(len(todo), 10**9, np.int64))
-        return [found[c] for c in todo]
+        return over_items(work, todo)
+
+    def _learn(self, c: int, found: _Found, gap: float, stop: Flag) -> None:
+        """Take over what the search of a cell has found; settle what was too narrow for it."""
+        best, centre, largest, n_cells, edges, numbers, steps, shares, ends = found
+        old = self.cells[c]
+        if best > self.claimed:
+            self._improve(centre @ old.corners, best)
+        begin, at, parts = 0, 0, []
+        for end in ends.tolist():
+            own, place = slice(begin, end - 1), int(steps[end - 1])
+            ways = [
+                (s // 2, s % 2, share) for s, share in zip(steps[own].tolist(), shares[own].tolist(), strict=True)
+            ]
+            settled = settle(self.problem, self.pairs, self.tables, (*old.path, *ways), self.claimed, gap, stop)
+            if settled.weights is not None:
+                self._improve(settled.weights, settled.best)
+            largest, n_cells, begin = max(largest, settled.bound), n_cells + settled.n_cells, end
+            if self.recording:
+                parts += [_plain(edges[at:place], numbers[at:place]), settled[4:]]
+                at = place + 1
+        self.n_cells += n_cells
+        if largest < old.bound:
+            parts.append(_plain(edges[at:], numbers[at:]))
+            tree = [np.concatenate([np.asarray(part[i]) for part in parts]) for i in range(3)]
+            self.cells[c] = _Cell(old.corners, old.path, largest, n_cells, *tree)
+        else:
+            self.cells[c] = old._replace(n_cells=n_cells)
 
     def _improve(self, weights: Floats, claimed: float) -> None:
-        """Take better weights; what they are worth is measured, not believed."""
+        """Take better weights, given for scaled scores; what they are worth is measured, not believed."""
         self.claimed = claimed
-        near, value = _generic(self.problem, weights)
+        weights = weights * self.scale
+        near, value = _generic(self.unscaled, weights / weights.sum())
         if value > self.value:
             self.weights, self.value = near, value
 
@@ -261,10 +311,19 @@ class _Search:
         tree = None
         if self.recording:
             pending = iter(self.cells)
-            edges, numbers = [], []
-            for edge, number in self.trunk:
-                cell = next(pending) if edge == LEAF else None
-                edges.append(np.array([edge]) if cell is None else cell.edges)
-                numbers.append(np.array([number]) if cell is None else cell.numbers)
-            tree = Certificate(len(self.problem.columns), np.concatenate(edges), np.concatenate(numbers))
+            parts = [
+                next(pending)[4:] if edge == LEAF else _plain(np.array([edge]), np.array([share]))
+                for edge, share in self.trunk
+            ]
+            tree = Certificate(self.scale, *(np.concatenate(part) for part in zip(*parts, strict=True)))
         return Optimum(self.weights, self.value, upper, self.n_cells, tree)
+
+
+def _plain(edges: Ints, numbers: Floats) -> tuple[Ints, Floats, Ints]:
+    """Return a part of a record without ties."""
+    return edges, numbers, np.tile(np.array(NO_TIE), (len(edges), 1))
+
+
+def _unknown(corners: Floats, path: Path, bound: float) -> _Cell:
+    """Return a cell of which nothing is known but a bound."""
+    return _Cell(corners, path, bound, 0, *_plain(np.array([LEAF]), np.array([bound])))

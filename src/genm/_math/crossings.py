@@ -10,13 +10,14 @@ but a single point is no interval: what is reported are the open intervals betwe
 values at generic weights.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from genm._math.compiled import kernel, over_ranges
 from genm._math.gains import Floats, Ints, Problem
-from genm._math.sweeping import BIN_BITS, KEY_BITS, fuse, sweep
+from genm._math.swaps import KEY_BITS, fuse
+from genm._math.sweeping import BIN_BITS, sweep
 from genm.errors import InputError
 
 N_CHUNKS = 16
@@ -214,7 +215,8 @@ def _first_from(keys: Ints, begin: int, end: int, wanted: int) -> int:
 @kernel
 def _neighbours(keys: Ints, ends: Ints, left: int, right: int) -> tuple[np.int64, np.int64]:
     """Return the last key up to `left` and the first one from `right` on."""
-    low, high, begin = np.int64(0), np.int64(1) << KEY_BITS, 0
+    begin: Any = np.int64(0)  # for a plain 0, what is called with it would be compiled once more
+    low, high = np.int64(0), np.int64(1) << KEY_BITS
     for end in ends:
         at = _first_from(keys, begin, end, left + 1)
         if at > begin:
@@ -230,15 +232,16 @@ def _neighbours(keys: Ints, ends: Ints, left: int, right: int) -> tuple[np.int64
 def _pick(keys: Ints, steps: Floats, ends: Ints, lows: Ints, highs: Ints) -> tuple[Ints, Floats]:
     """Return the swaps with keys in one of the ranges lows[i] <= key < highs[i]."""
     out_keys, out_steps = np.empty(0, np.int64), np.empty(0)
+    zero: Any = np.int64(0)  # for a plain 0, what is called with it would be compiled once more
     for turn in range(2):  # count, then copy
-        n, begin = 0, 0
+        n, begin = 0, zero
         for end in ends:
             for i in range(len(lows)):
                 first = _first_from(keys, begin, end, lows[i])
                 last = _first_from(keys, first, end, highs[i])
                 if turn == 1:
-                    out_keys[n : n + last - first] = keys[first:last]
-                    out_steps[n : n + last - first] = steps[first:last]
+                    for e in range(first, last):
+                        out_keys[n + e - first], out_steps[n + e - first] = keys[e], steps[e]
                 n += last - first
             begin = end
         if turn == 0:
@@ -279,8 +282,11 @@ def _values(
             if level > 1:
                 for d in range(n):
                     above += (fused[d] == own) & (order[begin + d] < order[rows[i]])
-            ranks[i] = above + 1
-        ranks.sort()
+            place = i
+            while place > 0 and ranks[place - 1] > above + 1:
+                ranks[place] = ranks[place - 1]
+                place -= 1
+            ranks[place] = above + 1
         total = 0.0
         for i in range(len(rows)):
             if ranks[i] <= cutoff[task]:

@@ -1,77 +1,21 @@
-"""The compiled part of the exact line search: find the swaps of each task, sort them, walk over them.
+"""Sort the swaps of each task along a line of weights and walk over them (compiled part of the exact line search).
 
-Legend: u, v fused scores at the ends of the line; a relevant row j and another row d swap where u_j - u_d and
-v_j - v_d differ in sign, at t = du / (du - dv). An event packs t (fixed point), j and the direction into one
-integer, so that sorting moves single words.
+Each swap moves one relevant row past another row, so one count changes by one and the value by a difference of two
+table entries; see `genm._math.gains` and, for finding the swaps, `genm._math.swaps`.
 """
 
 from typing import Any
 
-import numba
 import numpy as np
-from numba import types
-from numba.extending import intrinsic
 
 from genm._math.compiled import kernel
 from genm._math.gains import Floats, Ints
+from genm._math.swaps import BLOCK, KEY_BITS, extremes, find_swaps, fuse_ends, longer_floats, longer_ints
 
-KEY_BITS = 52
-"""Swap points are fixed-point numbers in units of 2^-52 of the line."""
 BIN_BITS = 12
 """The line is cut into 2^12 bins to find where its maximum can be."""
-BLOCK = 128
-"""Rows that are passed over together if none of them can swap with a relevant row."""
-
-
-def _lowest_bit_code(_context: Any, _word: Any) -> Any:
-    """Return the position of the lowest set bit of a word that is not 0."""
-
-    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        return builder.cttz(arguments[0], context.get_constant(types.boolean, True))  # noqa: FBT003
-
-    return types.uint64(types.uint64), generate
-
-
-_lowest_bit: Any = intrinsic(_lowest_bit_code)
-
-
-@kernel
-def fuse(columns: Floats, first: int, weights: Floats, out: Floats) -> None:
-    """Write the fused scores of rows first, first + 1, ... into `out`.
-
-    Multiplications and additions happen one ranker after the other, for all rows alike, so that equal rows get
-    equal fused scores to the last bit.
-    """
-    for low in range(0, len(out), 1024):
-        own = out[low : low + 1024]
-        own[:] = 0.0
-        for k in range(columns.shape[0]):
-            theirs, w = columns[k, first + low : first + low + len(own)], weights[k]
-            for d in range(len(own)):
-                own[d] += theirs[d] * w
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"nnan", "nsz", "reassoc"})
-def _extremes(values: Floats, lowest: Floats, highest: Floats) -> None:
-    """Write the smallest and the largest value of each block; that none is nan lets vectors find them."""
-    for block in range(len(lowest)):
-        own = values[block * BLOCK : (block + 1) * BLOCK]
-        low, high = own[0], own[0]
-        for d in range(len(own)):
-            low, high = min(low, own[d]), max(high, own[d])
-        lowest[block], highest[block] = low, high
-
-
-@kernel
-def _flag(u: Floats, v: Floats, uj: float, vj: float, bit: np.uint64, bits: Any) -> int:
-    """Set `bit` where a row is not strictly on one side of j at both ends; return how many start above j."""
-    above = 0
-    for d in range(len(u)):
-        over = (u[d] > uj) & (v[d] > vj)
-        under = (u[d] < uj) & (v[d] < vj)
-        above += u[d] > uj
-        bits[d] |= np.uint64(0) if over | under else bit
-    return above
+DIGIT = 11
+"""Bits of a digit when events are sorted."""
 
 
 @kernel
@@ -96,51 +40,40 @@ def _heap_sort(keys: Ints, n: int) -> None:
 
 
 @kernel
-def sort_by_digits(keys: Ints, n: int, bits: int, out: Ints) -> None:
-    """Sort keys[:n], all in [0, 2^bits), into `out`: three counting passes over the top 24 bits, then repairs.
+def sort_by_digits(keys: Ints, n: int, bits: int, spare: Ints) -> None:
+    """Sort keys[:n], all in [0, 2^bits), in place: two counting passes over the top 22 bits, then repairs.
 
     Keys that agree in those bits are few unless the data are odd; then the repairs give up and a heap sort
-    does the work. `keys` is used up.
+    does the work.
     """
-    if n <= 64 or bits < 24:
-        out[:n] = keys[:n]
-    else:
-        ends = np.zeros((3, 257), np.int32)
+    if n > 64 and bits >= 2 * DIGIT:
+        mask, low, high = (1 << DIGIT) - 1, bits - 2 * DIGIT, bits - DIGIT
+        ends = np.zeros((2, (1 << DIGIT) + 1), np.int32)
         for e in range(n):
-            key = keys[e] >> (bits - 24)
-            ends[0, (key & 255) + 1] += 1
-            ends[1, ((key >> 8) & 255) + 1] += 1
-            ends[2, (key >> 16) + 1] += 1
-        for digit in range(256):
+            ends[0, ((keys[e] >> low) & mask) + 1] += 1
+            ends[1, (keys[e] >> high) + 1] += 1
+        for digit in range(1 << DIGIT):
             ends[0, digit + 1] += ends[0, digit]
             ends[1, digit + 1] += ends[1, digit]
-            ends[2, digit + 1] += ends[2, digit]
-        for turn in range(3):
-            for e in range(n):
-                digit = (keys[e] >> (bits - 24 + 8 * turn)) & 255
-                out[ends[turn, digit]] = keys[e]
-                ends[turn, digit] += 1
-            keys, out = out, keys
-        keys, out = out, keys
+        for e in range(n):
+            digit = (keys[e] >> low) & mask
+            spare[ends[0, digit]] = keys[e]
+            ends[0, digit] += 1
+        for e in range(n):
+            digit = spare[e] >> high
+            keys[ends[1, digit]] = spare[e]
+            ends[1, digit] += 1
     patience = 8 * n + 4096
     for e in range(1, n):
-        key, hole = out[e], e
-        while hole > 0 and out[hole - 1] > key:
-            out[hole] = out[hole - 1]
+        key, hole = keys[e], e
+        while hole > 0 and keys[hole - 1] > key:
+            keys[hole] = keys[hole - 1]
             hole -= 1
-        out[hole] = key
+        keys[hole] = key
         patience -= e - hole
         if patience < 0:
-            _heap_sort(out, n)
+            _heap_sort(keys, n)
             return
-
-
-@kernel
-def _grown(array: Any, size: int) -> Any:
-    """Return a longer copy of `array`, so that at least `size` entries fit."""
-    longer = np.empty(max(size, len(array) * 5 // 4), array.dtype)
-    longer[: len(array)] = array
-    return longer
 
 
 @kernel
@@ -172,86 +105,34 @@ def sweep(
     Per bin of t, bins[:, 0] is the change of the value and bins[:, 1] at most how far it goes above its start.
     `start_value` holds each task's value at the left end.
     """
-    n_kept = 0
-    events, spare, pairs = np.empty(1024, np.int64), np.empty(1024, np.int64), np.empty(1024, np.int64)
-    table = np.zeros(len(discount) + 1)
-    hit = np.empty(BLOCK, np.int64)
-    bits = np.empty(BLOCK, np.uint64)
+    n_kept: Any = np.int64(0)  # for a plain 0, what is called with it would be compiled once more
+    events, spare = np.empty(1024, np.int64), np.empty(1024, np.int64)
+    table, bits = np.zeros(len(discount) + 1), np.zeros(2, np.int64)
     u, v, at = np.empty(0), np.empty(0), -1
-    u_range, v_range = np.empty((2, 0)), np.empty((2, 0))
+    rounded, ranges = np.empty((2, 0), np.float32), np.empty((2, 2, 0), np.float32)
     for task in range(tasks[0], tasks[1]):
         begin, n = starts[query[task]], starts[query[task] + 1] - starts[query[task]]
         if query[task] != at:
             at = query[task]
             if len(u) < n:
-                u, v = np.empty(n), np.empty(n)
-                u_range, v_range = np.empty((2, -(-n // BLOCK))), np.empty((2, -(-n // BLOCK)))
-            fuse(columns, begin, w_low, u[:n])
-            fuse(columns, begin, w_high, v[:n])
-            _extremes(u[:n], u_range[0, : -(-n // BLOCK)], u_range[1])
-            _extremes(v[:n], v_range[0, : -(-n // BLOCK)], v_range[1])
-        rows = relevant_rows[relevant_starts[task] : relevant_starts[task + 1]] - begin
-        R = len(rows)
-        mine = np.zeros(n, np.bool_)
-        mine[rows] = True
-        count = np.zeros(R, np.int64)
+                u, v, rounded = np.empty(n), np.empty(n), np.empty((2, n), np.float32)
+                ranges = np.empty((2, 2, -(-n // BLOCK)), np.float32)
+            fuse_ends(columns, begin, w_low, w_high, u[:n], v[:n], rounded)
+            for end in range(2):
+                extremes(rounded[end, :n], ranges[end, 0], ranges[end, 1])
+        R = relevant_starts[task + 1] - relevant_starts[task]
+        rows, count = np.empty(R, np.int64), np.empty(R, np.int64)
+        for g in range(R):
+            rows[g] = relevant_rows[relevant_starts[task] + g] - begin
         code_bits = 1
         while (1 << code_bits) < 2 * R:
             code_bits += 1
         t_bits = min(KEY_BITS, 62 - code_bits)
-        scale, top, code_mask = 2.0**t_bits, 2.0**t_bits - 1.0, (1 << (code_bits - 1)) - 1
-        n_events = 0
-        for group in range(0, R, 64):
-            size = min(64, R - group)
-            for low in range(0, n, BLOCK):
-                high = min(low + BLOCK, n)
-                block, touched = low // BLOCK, False
-                for g in range(size):
-                    j = rows[group + g]
-                    if (u_range[1, block] < u[j]) & (v_range[1, block] < v[j]):
-                        continue
-                    if (u_range[0, block] > u[j]) & (v_range[0, block] > v[j]):
-                        count[group + g] += high - low
-                        continue
-                    if not touched:
-                        bits[:] = 0
-                        touched = True
-                    count[group + g] += _flag(
-                        u[low:high], v[low:high], u[j], v[j], np.uint64(1) << np.uint64(g), bits[: high - low]
-                    )
-                if not touched:
-                    continue
-                n_hit = 0
-                for d in range(high - low):
-                    hit[n_hit] = d
-                    n_hit += bits[d] != 0
-                n_pairs = 0
-                for h in range(n_hit):
-                    d, word = low + hit[h], bits[hit[h]]
-                    if n_pairs + 64 > len(pairs):
-                        pairs = _grown(pairs, n_pairs + 64)
-                    while word != 0:
-                        pairs[n_pairs] = (d << 6) | np.int64(_lowest_bit(word))
-                        n_pairs += 1
-                        word &= word - np.uint64(1)
-                if n_events + n_pairs > len(events):
-                    events = _grown(events, n_events + n_pairs)
-                    spare = np.empty(len(events), np.int64)
-                for e in range(n_pairs):
-                    d, g = pairs[e] >> 6, group + (pairs[e] & 63)
-                    j = rows[g]
-                    du, dv = u[j] - u[d], v[j] - v[d]
-                    if (du == 0) | (dv == 0):  # no swap inside the line; decided by the other end, or by row
-                        count[g] += (
-                            (du == 0) & ((dv < 0) | ((dv == 0) & (order[begin + d] < order[begin + j]))) & ~mine[d]
-                        )
-                        continue
-                    t = np.int64(min(du / (du - dv) * scale, top))
-                    events[n_events] = (t << code_bits) | (g << 1) | (du < 0)
-                    n_events += ~mine[d]
-        for g in range(R):  # the vector pass saw relevant rows too; they do not count
-            for h in range(R):
-                count[g] -= u[rows[h]] > u[rows[g]]
+        bits[0], bits[1] = t_bits, code_bits
+        events, n_events = find_swaps(
+            u[:n], v[:n], rounded, ranges, order[begin : begin + n], rows, bits, count, events
+        )
+        spare = longer_ints(spare, len(events))
         sort_by_digits(events, n_events, t_bits + code_bits, spare)
         slot, level, place = np.empty(R + 2, np.int64), np.full(R + 2, -1), np.empty(R, np.int64)
         for g in range(R):  # places 1 to R by count; -1 on both sides stops the search for equals
@@ -261,8 +142,8 @@ def sweep(
                 p -= 1
             level[p], slot[p] = count[g], g
         depth = min(cutoff[task], n)
-        table[: depth + 1] = discount[: depth + 1]
-        table[depth + 1 :] = 0.0
+        for rank in range(len(table)):
+            table[rank] = discount[rank] if rank <= depth else 0.0
         share, value = weight[task], 0.0
         for p in range(1, R + 1):
             place[slot[p]] = p
@@ -271,10 +152,11 @@ def sweep(
         if n_kept + n_events > len(kept):
             done = task - tasks[0]
             likely = n_kept + (n_events + n_kept // max(done, 1)) * (tasks[1] - task) * 9 // 8
-            kept, steps = _grown(kept, likely), _grown(steps, likely)
+            kept, steps = longer_ints(kept, likely), longer_floats(steps, likely)
+        code_mask = (1 << (code_bits - 1)) - 1
         current, inside, peak = 0, 0.0, 0.0
         for e in range(n_events):
-            event = spare[e]
+            event = events[e]
             g, way = (event >> 1) & code_mask, 1 - 2 * (event & 1)
             p = place[g]
             c = level[p]

@@ -1,0 +1,201 @@
+"""Find the swaps of one task along a line of weights (compiled part of the exact line search).
+
+Legend: u, v fused scores at the ends of the line; a relevant row j and another row d swap where u_j - u_d and
+v_j - v_d differ in sign, at t = du / (du - dv). An event packs t (fixed point), j and the direction into one
+integer, so that sorting moves single words.
+
+Most pairs do not swap, and single precision is enough to see it: rounding keeps order, so a score that is larger
+after rounding was larger before. Only pairs that this does not separate are looked at in full.
+"""
+
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from genm._math.compiled import kernel
+from genm._math.gains import Floats, Ints
+
+Singles = NDArray[np.float32]
+
+KEY_BITS = 52
+"""Swap points are fixed-point numbers in units of 2^-52 of the line."""
+BLOCK = 128
+"""Rows that are passed over together if none of them can swap with a relevant row."""
+
+_vectors = {"nnan", "nsz", "reassoc"}
+"""Sums of a few ones, and extremes of numbers that are none of them nan, come out the same in any order."""
+
+
+@kernel
+def fuse(columns: Floats, first: int, weights: Floats, out: Floats) -> None:
+    """Write the fused scores of rows first, first + 1, ... into `out`.
+
+    Multiplications and additions happen one ranker after the other, for all rows alike, so that equal rows get
+    equal fused scores to the last bit.
+    """
+    for low in range(0, len(out), 1024):
+        own = out[low : low + 1024]
+        for d in range(len(own)):
+            own[d] = 0.0
+        for k in range(columns.shape[0]):
+            theirs, w = columns[k, first + low : first + low + len(own)], weights[k]
+            for d in range(len(own)):
+                own[d] += theirs[d] * w
+
+
+@kernel
+def fuse_ends(
+    columns: Floats, first: int, w_low: Floats, w_high: Floats, u: Floats, v: Floats, rounded: Singles
+) -> None:
+    """Write the fused scores at both ends, with the roundings of `fuse`, and both in single precision."""
+    K = columns.shape[0]
+    for low in range(0, len(u), 512):
+        at_low, at_high = u[low : low + 512], v[low : low + 512]
+        n = len(at_low)
+        theirs = columns[0, first + low : first + low + n]
+        for d in range(n):
+            at_low[d] = theirs[d] * w_low[0]
+            at_high[d] = theirs[d] * w_high[0]
+        for k in range(1, K):
+            theirs, wu, wv = columns[k, first + low : first + low + n], w_low[k], w_high[k]
+            for d in range(n):
+                at_low[d] += theirs[d] * wu
+                at_high[d] += theirs[d] * wv
+        short_low, short_high = rounded[0, low : low + n], rounded[1, low : low + n]
+        for d in range(n):
+            short_low[d] = at_low[d]
+            short_high[d] = at_high[d]
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=_vectors)
+def extremes(values: Singles, lowest: Singles, highest: Singles) -> None:
+    """Write the smallest and the largest value of each block."""
+    for block in range(-(-len(values) // BLOCK)):
+        own = values[block * BLOCK : (block + 1) * BLOCK]
+        low, high = own[0], own[0]
+        for d in range(len(own)):
+            low, high = min(low, own[d]), max(high, own[d])
+        lowest[block], highest[block] = low, high
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=_vectors)
+def _flag(u: Singles, v: Singles, uj: np.float32, vj: np.float32, unclear: NDArray[np.int32]) -> np.float32:
+    """Mark the rows that are not clearly on one side of j at both ends; return how many are clearly above j."""
+    above = np.float32(0.0)
+    for d in range(len(u)):
+        over = (u[d] > uj) & (v[d] > vj)
+        under = (u[d] < uj) & (v[d] < vj)
+        above += np.float32(1.0) if over else np.float32(0.0)
+        unclear[d] = 0 if over | under else 1
+    return above
+
+
+@kernel
+def _add_events(
+    rows: NDArray[np.int32],
+    u: Floats,
+    v: Floats,
+    order: Ints,
+    j: int,
+    g: int,
+    bits: Ints,
+    count: Ints,
+    work: Floats,
+    events: Ints,
+) -> int:
+    """Write the swaps of relevant row j, the task's g-th, with the given rows; return how many there are.
+
+    Counts the rows that are above j at the start.
+    """
+    at_low, at_high, n, above = work[0], work[1], 0, 0
+    uj, vj = u[j], v[j]
+    for e in range(len(rows)):
+        du, dv = uj - u[rows[e]], vj - v[rows[e]]
+        at_low[n], at_high[n], events[n] = du, dv, (g << 1) | (du < 0)
+        n += ((du < 0) & (dv > 0)) | ((du > 0) & (dv < 0))
+        above += (du < 0) | ((du == 0) & (dv < 0))
+        if (du == 0) & (dv == 0):  # a tie along the whole line is decided by row
+            above += order[rows[e]] < order[j]
+    count[g] += above
+    scale, top = float(1 << bits[0]), float((1 << bits[0]) - 1)
+    for e in range(n):
+        at_low[e] = min(at_low[e] / (at_low[e] - at_high[e]) * scale, top)
+    for e in range(n):
+        events[e] |= np.int64(at_low[e]) << bits[1]
+    return n
+
+
+@kernel
+def longer_ints(array: Ints, needed: int) -> Ints:
+    """Return the array, or a longer copy in which `needed` entries fit."""
+    if needed <= len(array):
+        return array
+    longer = np.empty(max(needed, len(array) * 5 // 4), np.int64)
+    for e in range(len(array)):
+        longer[e] = array[e]
+    return longer
+
+
+@kernel
+def longer_floats(array: Floats, needed: int) -> Floats:
+    """Return the array, or a longer copy in which `needed` entries fit."""
+    if needed <= len(array):
+        return array
+    longer = np.empty(max(needed, len(array) * 5 // 4))
+    for e in range(len(array)):
+        longer[e] = array[e]
+    return longer
+
+
+@kernel
+def find_swaps(
+    u: Floats,
+    v: Floats,
+    rounded: Singles,
+    ranges: NDArray[np.float32],
+    order: Ints,
+    rows: Ints,
+    bits: Ints,
+    count: Ints,
+    events: Ints,
+) -> tuple[Ints, int]:
+    """Return the swaps of all relevant rows, packed, in a list that is as long as needed, and how many they are.
+
+    `rounded` holds u and v in single precision, `ranges` their extremes per block. An event has bits[0] bits of t,
+    then bits[1] for the relevant row and the direction. Writes how many other rows are above each at the start.
+    """
+    n_events: Any = np.int64(0)  # for a plain 0, what is called with it would be compiled once more
+    n, R = len(u), len(rows)
+    unclear, listed, work = np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32), np.empty((2, BLOCK))
+    inside = np.empty(R, np.int64)
+    for g in range(R):
+        count[g] = 0
+        for h in range(R):  # what the comparison of whole blocks sees of relevant rows, which do not count
+            clear = (rounded[0, rows[h]] > rounded[0, rows[g]]) & (rounded[1, rows[h]] > rounded[1, rows[g]])
+            count[g] -= clear
+    for low in range(0, n, BLOCK):
+        high, block, n_inside = min(low + BLOCK, n), low // BLOCK, 0
+        for g in range(R):
+            inside[n_inside] = rows[g] - low
+            n_inside += low <= rows[g] < high
+        for g in range(R):
+            uj, vj = rounded[0, rows[g]], rounded[1, rows[g]]
+            if (ranges[0, 1, block] < uj) & (ranges[1, 1, block] < vj):
+                continue
+            if (ranges[0, 0, block] > uj) & (ranges[1, 0, block] > vj):
+                count[g] += high - low
+                continue
+            count[g] += np.int64(_flag(rounded[0, low:high], rounded[1, low:high], uj, vj, unclear))
+            for h in range(n_inside):
+                unclear[inside[h]] = 0
+            n_listed = 0
+            for d in range(high - low):
+                listed[n_listed] = low + d
+                n_listed += unclear[d]
+            events = longer_ints(events, n_events + n_listed)
+            n_events += _add_events(
+                listed[:n_listed], u, v, order, rows[g], g, bits, count, work, events[n_events:]
+            )
+    return events, n_events
