@@ -42,23 +42,26 @@ def report():
 
 
 class Visit:
-    """A page that was opened from a file, and everything that it asked for, said or did wrong."""
+    """A page that is opened from files, and everything that it asked for, said or did wrong."""
 
-    def __init__(self, browser, folder, report, **options):
-        file = folder / "report.html"
-        file.write_text(report_page(report), encoding="utf-8")
+    def __init__(self, browser, options):
         self.context = browser.new_context(**{"viewport": DESK, **options})
+        self.scripts = options.get("java_script_enabled", True)
         self.page = self.context.new_page()
-        self.said, self.asked = [], []
         self.page.on("console", lambda message: self.said.append(message.text))
         self.page.on("pageerror", lambda error: self.said.append(str(error)))
         self.page.on("dialog", lambda dialog: self.said.append(f"dialog {dialog.message}"))
         self.page.on("request", lambda request: self.asked.append(request.url))
         self.page.route(lambda url: url.startswith("http"), lambda route: route.abort())
-        self.page.goto(file.as_uri())
-        if options.get("java_script_enabled", True):
+
+    def open(self, folder, report):
+        self.file = folder / "report.html"
+        self.file.write_text(report_page(report), encoding="utf-8")
+        self.said, self.asked = [], []
+        self.page.goto(self.file.as_uri())
+        if self.scripts:
             self.page.wait_for_selector("html[data-ready]")
-        self.file = file
+        return self
 
     def check_clean(self):
         """Nothing on the console (a breach of the policy would be said there), nothing but the file was read."""
@@ -74,18 +77,33 @@ class Visit:
         return wide <= room
 
 
+@pytest.fixture(scope="module")
+def visits(browser):
+    """One page for each way to look at it: opening another file in it is quicker than another page."""
+    made = {}
+
+    def with_options(options):
+        key = json.dumps(options)
+        if key not in made:
+            made[key] = Visit(browser, options)
+        return made[key]
+
+    yield with_options
+    for one in made.values():
+        one.context.close()
+
+
 @pytest.fixture
-def visit(browser, tmp_path):
+def visit(visits, tmp_path):
     opened = []
 
     def open_page(report, **options):
-        opened.append(Visit(browser, tmp_path, report, **options))
+        opened.append(visits(options).open(tmp_path, report))
         return opened[-1]
 
     yield open_page
     for one in opened:
         one.check_clean()
-        one.context.close()
 
 
 def slide(page, k, value):
@@ -311,6 +329,7 @@ def test_dark_and_light_follow_the_system_and_the_button(visit, report):
     assert page.evaluate(background) == light  # the choice is kept
     page.locator("#theme").click()
     assert page.evaluate(background) == dark
+    page.evaluate("localStorage.clear()")
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -356,9 +375,10 @@ def test_print_is_light_whole_and_without_controls(visit, report):
     for gone in ("#try", "#theme", "nav", "#query-search"):
         assert not page.locator(gone).is_visible(), gone
     assert page.locator("details:not([open])").count() == 0
+    assert len(page.pdf(format="A4")) > 20_000
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     assert page.locator("details[open]").count() == 0
-    assert len(page.pdf(format="A4")) > 20_000
+    page.emulate_media(media="screen", color_scheme="dark")
 
 
 def test_landmarks_headings_and_labels(visit, report):

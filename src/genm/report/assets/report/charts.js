@@ -118,6 +118,12 @@ export function curvesChart(report, width) {
   return [drawing, legend(shown)];
 }
 
+/** An interval of weights; one too short to see is a point. */
+function span([low, high]) {
+  const [from, to] = [decimals(low), decimals(high)];
+  return from === to ? from : `${from} to ${to}`;
+}
+
 /** The measure along one weight: its exact steps, the best interval, the learned weight. */
 export function lineChart(report, line, width, domain) {
   const name = measureName(report.measure);
@@ -130,14 +136,15 @@ export function lineChart(report, line, width, domain) {
     marginLeft: 48,
     marginRight: 12,
     ariaLabel: `${name} along the weight of ${isolate(line.ranker, 40)}`,
-    ariaDescription: `Learned weight ${decimals(line.weight)} with ${name} ${decimals(line.value)}; best between ` +
-      `${decimals(line.best[0])} and ${decimals(line.best[1])} with ${decimals(line.best[2])}.`,
+    ariaDescription: `Learned weight ${decimals(line.weight)} with ${name} ${decimals(line.value)}; best at ` +
+      `${span(line.best)} with ${decimals(line.best[2])}.`,
     x: {domain: [0, 1], label: "Weight", ticks: 5},
     y: {domain, label: name, grid: true, ticks: 5, nice: true},
     marks: [
       Plot.ruleX([line.weight], {stroke: "var(--muted)", strokeDasharray: "3 3"}),
       Plot.line(path, {x: "x", y: "value", curve: "step-after", stroke: k < 0 ? "var(--accent)" : rankerLook(k).color, strokeWidth: 1.6}),
-      Plot.ruleY([line.best], {y: (best) => best[2], x1: (best) => best[0], x2: (best) => Math.max(best[1], best[0] + 0.004), stroke: "var(--good)", strokeWidth: 5}),
+      Plot.ruleY([line.best], {y: (best) => best[2], x1: (best) => best[0], x2: (best) => best[1], stroke: "var(--good)", strokeWidth: 4}),
+      Plot.dot([line.best], {x: (best) => (best[0] + best[1]) / 2, y: (best) => best[2], symbol: "triangle", r: 4.5, dy: -7, rotate: 180, fill: "var(--good)"}),
       Plot.dot([line], {x: "weight", y: "value", symbol: "diamond", r: 6, fill: "var(--text)", stroke: "var(--bg)"}),
       Plot.ruleX(steps, Plot.pointerX({px: (step) => (step.low + step.high) / 2, x: (step) => (step.low + step.high) / 2, stroke: "var(--muted)"})),
       Plot.tip(steps, Plot.pointerX({
@@ -148,7 +155,7 @@ export function lineChart(report, line, width, domain) {
   });
   const heading = h("h3", null, h("bdi", null, line.ranker));
   const note = h("figcaption", null,
-    `Learned ${decimals(line.weight)} (${decimals(line.value)}), best ${decimals(line.best[0])} to ${decimals(line.best[1])} (${decimals(line.best[2])})`);
+    `Diamond: learned, ${decimals(line.weight)} (${decimals(line.value)}). Triangle: best, ${span(line.best)} (${decimals(line.best[2])}).`);
   return h("figure", {class: "chart"}, heading, drawing, note);
 }
 
@@ -186,13 +193,24 @@ export function learningChart(report, width) {
   return [drawing, legend(lines)];
 }
 
+/** Bars up for gains and down for losses; where they are thinner than a line, two areas with the same outline. */
+function bars(rows, each) {
+  const parts = [["var(--good)", (row) => row.delta > 0], ["var(--bad)", (row) => row.delta < 0]];
+  return parts.map(([fill, wanted]) => {
+    const some = rows.filter(wanted);
+    if (each >= 1) {
+      const inset = each > 5 ? 1 : 0;
+      return Plot.rectY(some, {x1: "i", x2: (row) => row.i + 1, y: "delta", fill, insetLeft: inset, insetRight: inset});
+    }
+    return Plot.areaY(some, {x: (row) => row.i + 0.5, y: "delta", curve: "step", fill});
+  });
+}
+
 /** Gains and losses, sorted: one bar per query. `open` is called with the position of the query that was clicked. */
 export function stripChart(report, width, open) {
   const {delta, query_ids: ids, rival} = report.queries;
   const order = Array.from(delta.keys()).sort((a, b) => delta[b] - delta[a] || a - b);
   const rows = order.map((query, i) => ({query, i, delta: delta[query]}));
-  const gap = width / rows.length > 5 ? 1 : 0;
-  const colour = (row) => (row.delta > 0 ? "var(--good)" : row.delta < 0 ? "var(--bad)" : "var(--muted)");
   const better = rows.filter((row) => row.delta > 0).length;
   const worse = rows.filter((row) => row.delta < 0).length;
   const largest = Math.max(...rows.map((row) => Math.abs(row.delta)), 1e-4);
@@ -206,7 +224,7 @@ export function stripChart(report, width, open) {
     x: {domain: [0, Math.max(rows.length, 8)], ticks: [], label: `${rows.length} queries, from the largest gain to the largest loss`, labelAnchor: "left", labelArrow: "none"},
     y: {label: `${report.measure} against the ${rival}`, grid: true, nice: true, tickFormat: (value) => signed(value, places)},
     marks: [
-      Plot.rectY(rows, {x1: "i", x2: (row) => row.i + 1, y: "delta", fill: colour, insetLeft: gap, insetRight: gap}),
+      ...bars(rows, width / rows.length),
       Plot.ruleY([0], {stroke: "var(--text)"}),
       Plot.tip(rows, Plot.pointerX({x: (row) => row.i + 0.5, y: "delta", ...TIP, title: (row) => `${isolate(ids[row.query], 60)}\n${signed(row.delta)}`})),
     ],

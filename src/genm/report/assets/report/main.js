@@ -82,13 +82,16 @@ class Page {
 }
 
 // On paper everything that is folded lies open.
-let folded = [];
+const unfolded = new Set();
 addEventListener("beforeprint", () => {
-  folded = [...document.querySelectorAll("details:not([open])")];
-  for (const part of folded) part.open = true;
+  for (const part of document.querySelectorAll("details:not([open])")) {
+    part.open = true;
+    unfolded.add(part);
+  }
 });
 addEventListener("afterprint", () => {
-  for (const part of folded) part.open = false;
+  for (const part of unfolded) part.open = false;
+  unfolded.clear();
 });
 
 // Without DecompressionStream (browsers before 2023) the page stays as it is without scripts.

@@ -5,6 +5,7 @@ import {foreign, h, settled, svg} from "./dom.js";
 import {decimals, signed} from "./numbers.js";
 
 const PAGE = 50;
+const MANY = 500; // as many rows as a page takes without a pause
 const FUSED = "learned weights";
 
 /** A bar around the middle: to the right a gain, to the left a loss. */
@@ -55,7 +56,7 @@ export class QueryTable {
     }));
     this.more = h("p", {class: "screen-only more"},
       h("button", {type: "button", on: {click: () => this.#extend(PAGE)}}, `Show ${PAGE} more`), " ",
-      h("button", {type: "button", on: {click: () => this.#extend(Infinity)}}, "Show all"));
+      h("button", {type: "button", on: {click: () => this.#extend(MANY)}}, `Show ${MANY} more`));
     const caption = h("caption", null, h("span", null, `Held-out ${this.report.measure}, query by query. Open a query with its button.`));
     const table = h("table", {class: "queries"}, caption, h("thead", null, h("tr", null, [...this.heads.values()])), this.body);
     place.replaceChildren(
