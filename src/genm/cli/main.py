@@ -6,7 +6,21 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from genm.cli import cache, collections, compare, evaluate, export, fit, fuse, inspect, rank, update
+from genm.cli import (
+    cache,
+    collections,
+    compare,
+    evaluate,
+    explain,
+    export,
+    fit,
+    fuse,
+    inspect,
+    rank,
+    report,
+    reproduce,
+    update,
+)
 from genm.cli.exits import exit_code, watching_the_reader
 from genm.cli.verbs import described
 
@@ -50,7 +64,21 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for verb in (inspect, evaluate, compare, fuse, fit, update, export, rank, collections, cache):
+for verb in (
+    inspect,
+    evaluate,
+    compare,
+    fuse,
+    fit,
+    update,
+    report,
+    explain,
+    export,
+    rank,
+    reproduce,
+    collections,
+    cache,
+):
     verb.add_to(app)
 
 

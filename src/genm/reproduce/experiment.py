@@ -9,6 +9,7 @@ from os import PathLike
 import numpy as np
 
 from genm.align import Aligned, align_runs
+from genm.cache import content_key
 from genm.collections import load_collection, smart_stopwords
 from genm.errors import ConvergenceWarning, InputError
 from genm.evidence import BEST_SINGLE, RRF, UNIFORM
@@ -147,6 +148,8 @@ def _facts(collection: Collection, aligned: Aligned, data: Data) -> Facts:
         as_printed = None
     else:
         as_printed = len(read_documents(collection.doc_texts, profile).vocabulary)
+    qrels = collection.qrels
+    judgments = list(qrels.queries), list(qrels.docs), qrels.starts, qrels.doc, qrels.relevance
     return Facts(
         documents=len(collection.doc_ids),
         queries=len(collection.query_ids),
@@ -154,6 +157,7 @@ def _facts(collection: Collection, aligned: Aligned, data: Data) -> Facts:
         terms=len(read_documents(collection.doc_texts, PROFILE).vocabulary),
         terms_as_printed=as_printed,
         relevant=int(aligned.n_relevant().sum()),
+        sha256=content_key(collection.doc_ids, collection.doc_texts, collection.query_texts, *judgments),
     )
 
 

@@ -25,7 +25,8 @@ ON_PRINTED, UNS_COTRAINED = "gEnM.ON, printed steps", "UnsEnM, co-trained"
 SUPERVISED = (BAT, ON, IP, AUTO)
 """Ours that learn from labels."""
 CLIMBS = 3
-"""Of the binary starts, those with the highest MAP on the training queries are climbed from."""
+"""Of the binary starts, so many with the highest MAP on the training queries are climbed from by Newton's method;
+the other methods, which depend less on it, begin at the first of them."""
 COMBSUM_MINMAX, COMBSUM_Z, COMBMNZ, ISR = "CombSUM, min-max", "CombSUM, z-score", "CombMNZ", "ISR"
 RULES = (COMBSUM_MINMAX, COMBSUM_Z, COMBMNZ, RRF, ISR)
 """What needs no labels either: UnsEnM is measured against the best of these."""
@@ -58,9 +59,9 @@ def learners() -> dict[str, Learn]:
         ENM: lambda fold: BoostFuser().fit_problem(fold.problem),
         BOOSTING: lambda fold: BoostFuser(search=False).fit_problem(fold.problem),
         BAT: lambda fold: NewtonFuser(starts=fold.starts[:CLIMBS]).fit_problem(fold.problem),
-        ON: lambda fold: OnlineFuser(starts=fold.starts[:CLIMBS]).fit_problem(fold.problem),
-        IP: lambda fold: BarrierFuser(starts=fold.starts[:1]).fit_problem(fold.problem),
-        AUTO: lambda fold: AutoFuser().fit(fold.aligned()),
+        ON: lambda fold: OnlineFuser(starts=fold.starts[:1]).fit_problem(fold.problem),
+        IP: lambda fold: BarrierFuser(starts=fold.starts[:1], tol=1e-5).fit_problem(fold.problem),
+        AUTO: lambda fold: AutoFuser(tol=1e-4).fit(fold.aligned()),
         ON_PRINTED: _online_as_printed,
     }
     found |= {repaired(n): _printed(n) for n in range(len(REPAIRS))}
@@ -69,7 +70,8 @@ def learners() -> dict[str, Learn]:
 
 
 def _online_as_printed(fold: Training) -> Fuser:
-    return OnlineFuser(schedule="paper", free=True, starts=fold.starts[:CLIMBS]).fit_problem(fold.problem)
+    starts = (fold.starts[:1] > 0.0).astype(np.float64)  # 0 or 1, as in the paper
+    return OnlineFuser(schedule="paper", free=True, starts=starts).fit_problem(fold.problem)
 
 
 def _printed(n_repairs: int, *, alone: bool = False) -> Learn:

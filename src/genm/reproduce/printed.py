@@ -37,7 +37,7 @@ class PrintedFuser(MultistartFuser):
     objective = "smoothed MAP, j sorted"
     weight_set = "free"
 
-    def __init__(self, *, n_repairs: int = 0, starts: Starts = None, max_iter: int = 20) -> None:
+    def __init__(self, *, n_repairs: int = 0, starts: Starts = None, max_iter: int = 10) -> None:
         super().__init__(starts=starts, tol=0.0, max_iter=max_iter)
         self.n_repairs = n_repairs
 

@@ -83,6 +83,8 @@ class Facts:
     """In the vocabulary of the paper's recipe; None where its stop list is not at hand."""
     relevant: int
     """Pairs of a query and a relevant document."""
+    sha256: str = ""
+    """Of ids, texts and judgments: which data this was."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,0 +1,73 @@
+"""The whole experiment, on a small collection, and on MED against the figures that are kept in docs/results."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from genm.errors import InputError
+from genm.reproduce import reproduce
+from genm.reproduce.methods import AUTO, BAT, ENM, ON, UNS
+from genm.reproduce.writing import results_json
+
+KEPT = Path(__file__).parents[2] / "docs" / "results" / "med-2-splits.json"
+WITHIN = 0.005
+
+
+def test_everything_is_there(found):
+    (one,) = found.collections
+    assert one.aligned.rankers == ("TFIDF", "LSA", "pLSI", "LDI")
+    assert {n.kind for n in one.aligned.normalizers} == {"none"}
+    assert {AUTO, BAT, ENM, ON, UNS} < set(one.methods)
+    assert "BM25" in one.more_rankers
+    assert one.facts.terms_as_printed is None
+    assert (one.facts.documents, one.facts.queries, one.facts.judged) == (24, 6, 6)
+    assert one.fold.shape == (2, 6)
+    assert [table.key for table in found.tables] == [
+        "table-3", "rivals", "unsupervised", "repairs", "table-3-map", "table-3-pr-at-1", "table-3-pr-at-5",
+        "more-rankers", "weights", "table-1", "table-2", "table-4",
+    ]  # fmt: skip
+
+
+def test_a_second_run_gives_the_same_to_the_last_digit(found, tiny):
+    again = reproduce([str(tiny)], splits=2, seed=3)
+    for one, other in zip(found.collections, again.collections, strict=True):
+        assert one.facts.sha256 == other.facts.sha256
+        for name, method in one.methods.items():
+            assert method.values.tolist() == other.methods[name].values.tolist(), name
+            assert method.weights.tolist() == other.methods[name].weights.tolist(), name
+    assert [table.to_csv() for table in found.tables] == [table.to_csv() for table in again.tables]
+
+
+def test_the_seed_draws_the_splits(found, tiny):
+    other = reproduce([str(tiny)], splits=2, seed=4, further=False)
+    assert found.collections[0].fold[1].tolist() == other.collections[0].fold[0].tolist()
+    assert found.collections[0].fold[0].tolist() != other.collections[0].fold[0].tolist()
+    assert other.collections[0].more == {}
+    assert "more-rankers" not in [table.key for table in other.tables]
+
+
+def test_refusals(monkeypatch, tmp_path):
+    monkeypatch.delenv("GENM_DATA", raising=False)
+    with pytest.raises(InputError, match="GENM_DATA"):
+        reproduce(["med"], splits=1)
+    with pytest.raises(InputError, match="different names"):
+        reproduce(["med", "med"], splits=1)
+    with pytest.raises(InputError, match="at least 1"):
+        reproduce(["pydocs"], splits=0)
+
+
+def test_med_comes_out_as_it_is_kept(smart_data):
+    """The sampler may differ between processors, so figures are compared to within .005 of MAP."""
+    kept = json.loads(KEPT.read_text(encoding="utf-8"))
+    results = reproduce(["med"], splits=kept["splits"], seed=kept["seed"], data=smart_data, further=False)
+    ours = results_json(results)["collections"]["med"]["methods"]
+    theirs = kept["collections"]["med"]["methods"]
+    assert set(ours) == set(theirs)
+    far = {
+        name: (ours[name]["mean"][0], theirs[name]["mean"][0])
+        for name in theirs
+        if theirs[name]["kind"] != "printed" and abs(ours[name]["mean"][0] - theirs[name]["mean"][0]) > WITHIN
+    }
+    assert far == {}
+    assert results.collections[0].facts.terms_as_printed == 5775

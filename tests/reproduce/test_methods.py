@@ -1,0 +1,68 @@
+"""The methods of the tables."""
+
+import numpy as np
+import pytest
+from problems import made_up
+
+from genm.evidence import UNIFORM
+from genm.fuse import fuse_scores, rule_scores
+from genm.learn.problem import Problem
+from genm.reproduce.methods import (
+    BAT,
+    ENM,
+    ISR,
+    RULES,
+    SUPERVISED,
+    UNS,
+    UNS_COTRAINED,
+    kind_of,
+    learners,
+    repaired,
+    rules,
+    training,
+    unsupervised,
+)
+from genm.reproduce.printed import REPAIRS
+
+
+@pytest.fixture(scope="module")
+def fold():
+    aligned = made_up(0, normalize="none")
+    return training(Problem(aligned, beta=40.0), aligned, np.arange(0, 12, 2))
+
+
+def test_starts_are_ordered_by_map_on_the_training_queries_alone(fold):
+    reached = [fold.problem.exact(start) for start in fold.starts]
+    assert reached == sorted(reached, reverse=True)
+    assert len(fold.starts) == 7
+    assert len(fold.problem.kept) == len(fold.aligned().queries) == 6
+
+
+@pytest.mark.parametrize("name", learners())
+def test_every_learner_learns_a_distribution(fold, name):
+    weights = learners()[name](fold).weights_
+    assert (weights >= 0).all()
+    assert weights.sum() == pytest.approx(1)
+
+
+def test_names_and_kinds():
+    assert {kind_of(name) for name in SUPERVISED} == {"supervised"}
+    assert kind_of(ENM) == "baseline"
+    assert kind_of(repaired(0)) == kind_of(repaired(len(REPAIRS), alone=True)) == "printed"
+    assert repaired(len(REPAIRS)) == BAT
+
+
+def test_rules_score_every_row(fold):
+    aligned = fold.aligned()
+    found = rules(aligned)
+    assert set(found) == {UNIFORM, *RULES}
+    np.testing.assert_allclose(found[UNIFORM], fuse_scores(aligned, np.full(3, 1 / 3)))
+    assert found[ISR].tolist() == rule_scores(aligned, "isr").tolist()
+
+
+def test_what_sees_no_labels_is_the_same_without_any():
+    with_labels, without = (made_up(1, normalize="none", labelled=labelled) for labelled in (True, False))
+    one, other = unsupervised(with_labels), unsupervised(without)
+    assert list(one) == [UNS, UNS_COTRAINED]
+    for name in one:
+        assert one[name].weights_.tolist() == other[name].weights_.tolist()
