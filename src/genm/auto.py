@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.ascent import Ascent, Watch, as_distribution, quasi_newton
+from genm._math.ascent import Ascent, as_distribution, quasi_newton
 from genm._math.compiled import over_items
 from genm._math.folds import fold_of_queries
 from genm.align import Aligned, renormalize
@@ -23,6 +23,7 @@ from genm.learn.newton import NewtonFuser
 from genm.learn.online import OnlineFuser
 from genm.learn.problem import Beta, Problem
 from genm.learn.scorer import Scorer, direct_search, with_level
+from genm.learn.starts import simple_starts
 from genm.learn.tasks import check_measure
 from genm.model import Model
 
@@ -119,38 +120,31 @@ class AutoFuser(Fuser):
         scorer = Scorer(aligned, problem, measure, self.level)
         self._remember(aligned)
         self.beta_ = problem.beta
-        self.learned_ = _polish(self._learn(problem, scorer), scorer)
+        self.history_ = []  # the learning curves, which the many climbs of the folds have no use for
+        ends = self._climbs(problem, scorer, self.history_)
+        self.learned_ = _polish(_best_of(ends, scorer, len(self.rankers_)), scorer)
         self.shrunk_, self.held_out_ = self._choose(problem, scorer)
         simple = _simple_weights(scorer, len(self.rankers_))
         self.weights_ = _hold_back(self.learned_, self.shrunk_, simple, scorer)
         self.objective_ = problem.value(self.weights_)
-        self._follow(problem, scorer)
-        self._warn_if_stopped_early()
-        return self
-
-    def _learn(self, problem: Problem, scorer: Scorer) -> Array:
-        """Return the best weights for these queries, over-fitted or not."""
-        simple = _simple_weights(scorer, len(problem.rankers))
-        ends = [self._climb(problem, start).alpha for start in _starts(simple)]
-        best = max([*ends, simple["single"], simple["uniform"]], key=scorer.mean)
-        return best if scorer.is_smoothed else direct_search(scorer, best)
-
-    def _climb(self, problem: Problem, start: Array, watch: Watch | None = None) -> Ascent:
-        return quasi_newton(problem.gradient, start, tol=self.tol, max_iter=self.max_iter, watch=watch)
-
-    def _follow(self, problem: Problem, scorer: Scorer) -> None:
-        """Climb once more and keep the learning curves, which the many climbs of the folds have no use for."""
-        self.history_, ends = [], []
-        for number, start in enumerate(_starts(_simple_weights(scorer, len(problem.rankers)))):
-
-            def watch(iteration: int, alpha: Array, objective: float, number: int = number) -> None:
-                self.history_.append(Step(number, iteration, objective, problem.exact(alpha)))
-
-            ends.append(self._climb(problem, start, watch))
         self.converged_ = all(end.converged for end in ends)
         self.n_iter_ = max([end.n_iter for end in ends], default=1)
         last = Step(len(ends), 0, self.objective_, problem.exact(self.weights_))
         self.history_.append(last)  # after the measure's own search and the holding back
+        self._warn_if_stopped_early()
+        return self
+
+    def _climbs(self, problem: Problem, scorer: Scorer, history: list[Step] | None = None) -> list[Ascent]:
+        """Climb from the simple starts; keep the curves if there is somebody to keep them."""
+        ends = []
+        for number, start in enumerate(simple_starts(_simple_weights(scorer, len(problem.rankers))["single"])):
+
+            def watch(iteration: int, alpha: Array, objective: float, number: int = number) -> None:
+                if history is not None:
+                    history.append(Step(number, iteration, objective, problem.exact(alpha)))
+
+            ends.append(quasi_newton(problem.gradient, start, tol=self.tol, max_iter=self.max_iter, watch=watch))
+        return ends
 
     def _choose(self, problem: Problem, scorer: Scorer) -> tuple[Shrunk, float]:
         """Return how far to hold back, by cross-validation inside the training queries."""
@@ -169,7 +163,7 @@ class AutoFuser(Fuser):
             fold, f = job
             inside, outside = np.flatnonzero(fold != f), np.flatnonzero(fold == f)
             train = scorer.select(inside)
-            learned = self._learn(problem.select(inside), train)
+            learned = _best_of(self._climbs(problem.select(inside), train), train, len(problem.rankers))
             simple = _simple_weights(train, len(problem.rankers))
             test = scorer.select(outside)
             return outside, np.array([test.per_query(_shrink(learned, way, simple)) for way in ways])
@@ -202,10 +196,11 @@ def _polish(learned: Array, scorer: Scorer) -> Array:
     return polished if scorer.mean(polished) > scorer.mean(learned) + WORTH_POLISHING else learned
 
 
-def _starts(simple: dict[str, Array]) -> list[Array]:
-    """Return where climbs begin: uniform weights, and half-way from there to the best single ranker."""
-    uniform, single = simple["uniform"], simple["single"]
-    return [uniform, 0.5 * uniform + 0.5 * single] if len(uniform) > 1 else []
+def _best_of(ends: list[Ascent], scorer: Scorer, n_rankers: int) -> Array:
+    """Return the best weights for these queries, over-fitted or not: where climbs ended, or simple ones."""
+    simple = _simple_weights(scorer, n_rankers)
+    best = max([*(end.alpha for end in ends), simple["single"], simple["uniform"]], key=scorer.mean)
+    return best if scorer.is_smoothed else direct_search(scorer, best)
 
 
 def _simple_weights(scorer: Scorer, n_rankers: int) -> dict[str, Array]:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from genm.errors import InputError
-from genm.learn.starts import starting_points
+from genm.learn.starts import simple_starts, starting_points
 
 
 def test_all_binary_vectors_for_two_rankers() -> None:
@@ -45,3 +45,8 @@ def test_free_starts_are_the_paper_s_sixteen_unscaled() -> None:
 def test_zeros_are_refused_on_the_simplex_with_advice() -> None:
     with pytest.raises(InputError, match="unless weights are free"):
         starting_points(2, seed=0, given=[[0, 0]])
+
+
+def test_simple_starts_are_uniform_and_half_way_to_the_best_ranker() -> None:
+    assert [start.tolist() for start in simple_starts(np.array([0.0, 1.0]))] == [[0.5, 0.5], [0.25, 0.75]]
+    assert simple_starts(np.ones(1)) == []

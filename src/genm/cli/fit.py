@@ -6,6 +6,18 @@ import typer
 
 from genm.cli.ahead import compiling_ahead
 from genm.cli.evidence import LEARNED, evidence_json, evidence_table, evidence_tsv
+from genm.cli.fit_exact import (
+    Certify,
+    Gap,
+    Point,
+    Seconds,
+    exact_json,
+    exact_options,
+    exact_table,
+    exact_tsv,
+    learner,
+    without_proof,
+)
 from genm.cli.fit_target import (
     TargetName,
     Techniques,
@@ -64,6 +76,7 @@ EXAMPLES = (
     "genm fit --qrels qrels.txt bm25=bm25.trec dense=dense.trec -o model.json",
     "genm fit --qrels qrels.txt --measure nDCG@10 a.trec b.trec --format json",
     "genm fit --qrels qrels.txt --normalize auto bm25=b.trec dense=d.trec",
+    "genm fit --method exact --certify --qrels qrels.txt b.trec d.trec",
     "genm fit bm25=b.trec dense=d.trec sparse=s.trec -o model.json",
     "genm fit --target opensearch --qrels qrels.txt b.trec d.trec -o model.json",
 )
@@ -101,6 +114,10 @@ def fit(
     beta: Annotated[
         str, typer.Option(help="Sharpness of the sigmoid: a number or auto.", metavar="NUMBER")
     ] = "auto",
+    certify: Certify = False,
+    seconds: Seconds = None,
+    gap: Gap = None,
+    point: Point = None,
     folds: Annotated[int, typer.Option(help="Folds of the cross-validation.", metavar="N", min=2)] = 5,
     seed: Annotated[int, typer.Option(help="Seed of folds, starts and resamples.", metavar="N", min=0)] = 0,
     lenient: Lenient = False,
@@ -118,6 +135,7 @@ def fit(
     named_paths(runs, qrels, test_qrels, query_weights)
     check_output(model_path)
     check_target(target, technique, window, normalize, depth, method)
+    proof = exact_options(method, certify, seconds, gap, point)
     with progress_bars() as progress, compiling_ahead() as kernels_are_ready:
         judged = None if qrels is None else read_judgments(qrels, lenient=lenient, progress=progress)
         held = None if test_qrels is None else read_judgments(test_qrels, lenient=lenient, progress=progress)
@@ -128,7 +146,7 @@ def fit(
         if target is not None:
             align_as = target_rules(target, loaded, technique, window)
         aligned = align_runs(loaded, judged, query_weights=weights, progress=progress, **align_as)
-        options: dict[str, Any] = {"level": rel, **_beta(beta)}
+        options: dict[str, Any] = {"level": rel, **_beta(beta), **proof}
         kernels_are_ready()
         if takes_equal_only(target):
             fuser, evidence = fit_equal(aligned, measure, rel, folds, seed, progress)
@@ -151,12 +169,12 @@ def fit(
     tested = None
     if held is not None:
         tested = _test(model, loaded, held, measure, rel)
-    _show(output, model, evidence, tested)
+    _show(output, model, fuser, evidence, tested)
     if model_path is not None:
         save_model(model, model_path)
         say(f"wrote {model_path}")
         if evidence is not None:
-            _keep_evidence(model_path, aligned, fuser, evidence, seed)
+            _keep_evidence(model_path, aligned, without_proof(fuser), evidence, seed)
 
 
 def _keep_evidence(model_path: str, aligned: "Aligned", fuser: "Fuser", evidence: "Evidence", seed: int) -> None:
@@ -197,7 +215,6 @@ def _fit_with_labels(
     seed: int,
     progress: "Progress",
 ) -> "tuple[Fuser, Evidence]":
-    from genm.auto import make_fuser
     from genm.evaluate import parse_measure
     from genm.evidence import gather_evidence
     from genm.learn.scorer import with_level
@@ -211,7 +228,7 @@ def _fit_with_labels(
     wanted = with_level(parse_measure(measure), options.get("level", 1))
     return gather_evidence(
         aligned,
-        lambda: make_fuser(method, measure=measure, **options),
+        learner(method, measure, options, progress),
         wanted,
         folds=folds,
         seed=seed,
@@ -233,19 +250,27 @@ def _test(
 
 
 def _show(
-    output: Format, model: "Model", evidence: "Evidence | None", tested: "tuple[str, dict[str, float]] | None"
+    output: Format,
+    model: "Model",
+    fuser: "Fuser",
+    evidence: "Evidence | None",
+    tested: "tuple[str, dict[str, float]] | None",
 ) -> None:
     weights = dict(zip(model.rankers, model.weights, strict=True))
     measure, on_test = tested or ("", {})
     if output is Format.json:
         proof = {} if evidence is None else evidence_json(evidence)
-        print_json({"weights": weights, **proof, **({"test": {measure: on_test}} if tested else {})})
+        print_json(
+            {"weights": weights, **exact_json(fuser), **proof, **({"test": {measure: on_test}} if tested else {})}
+        )
     elif output is Format.tsv:
         print_tsv(("weight", name, repr(weight)) for name, weight in weights.items())
+        exact_tsv(fuser)
         print_tsv(() if evidence is None else evidence_tsv(evidence))
         print_tsv((f"test.{measure}", name, f"{value:.6f}") for name, value in on_test.items())
     else:
         print_table("", ["ranker", "weight"], [(name, f"{weight:.4f}") for name, weight in weights.items()])
+        exact_table(fuser)
         if evidence is not None:
             evidence_table(evidence)
         if tested:

@@ -20,8 +20,10 @@ from genm.learn._base import Fuser, Step
 from genm.learn.plateau import Plateau, centre_of_plateau, plateau_around
 from genm.learn.problem import Beta, Problem
 from genm.learn.scorer import Scorer, with_level
+from genm.learn.starts import simple_starts
 from genm.learn.tasks import check_measure, tasks_of
 from genm.model import Model
+from genm.progress import Progress, silent
 
 Array = NDArray[np.float64]
 
@@ -75,11 +77,12 @@ class ExactFuser(Fuser):
         n_climbs: int = 2,
         n_random: int = 4,
         seed: int = 0,
+        progress: Progress = silent,
     ) -> None:
         self.measure, self.level, self.beta, self.seed = measure, level, beta, seed
         self.certify, self.seconds, self.gap = certify, seconds, gap
         self.weights, self.plateau_loss = weights, plateau_loss
-        self.n_climbs, self.n_random = n_climbs, n_random
+        self.n_climbs, self.n_random, self.progress = n_climbs, n_random, progress
 
     def fit(self, aligned: Aligned) -> Self:
         """Climb, prove if asked, and look around."""
@@ -165,8 +168,7 @@ class ExactFuser(Fuser):
         uniform, units = np.full(n, 1.0 / n), list(np.eye(n))
         if n == 1:
             return [uniform]
-        single = max(units, key=scorer.mean)
-        begun = (uniform, 0.5 * uniform + 0.5 * single)
+        begun = simple_starts(max(units, key=scorer.mean))
         found = [quasi_newton(smooth.gradient, start, tol=1e-6, max_iter=100).alpha for start in begun]
         kept: list[Array] = []
         for weights in sorted([*found, uniform, *units], key=scorer.mean, reverse=True):
@@ -177,7 +179,7 @@ class ExactFuser(Fuser):
     def _prove(self, smooth: Problem, scorer: Scorer, tasks: Tasks, best: Array) -> Array:
         """Search the whole simplex and return its best weights, or those known before if they are as good."""
         begun = time.monotonic()
-        self.optimum_ = best_weights(tasks, gap=self.gap, seconds=self.seconds, start=best)
+        self.optimum_ = best_weights(tasks, gap=self.gap, seconds=self.seconds, start=best, progress=self.progress)
         in_time = time.monotonic() - begun < self.seconds
         value = self._record(0, len(self.history_), self.optimum_.weights, smooth, scorer)
         reached = scorer.mean(best)

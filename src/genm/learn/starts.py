@@ -31,6 +31,15 @@ def starting_points(n_rankers: int, *, seed: int, given: Starts = None, free: bo
     return points if free else _scaled(points[1:])
 
 
+def simple_starts(single: Array) -> list[Array]:
+    """Return where a few climbs begin: uniform weights, and half-way from there to those of the best single ranker.
+
+    One ranker leaves nothing to climb.
+    """
+    uniform = np.full(len(single), 1.0 / len(single))
+    return [uniform, 0.5 * uniform + 0.5 * single] if len(single) > 1 else []
+
+
 def _checked(points: Array, n_rankers: int, *, free: bool) -> Array:
     if points.ndim != 2 or points.shape[1] != n_rankers:
         raise InputError(f"starts: expected rows of {n_rankers} weights; found an array of shape {points.shape}.")
