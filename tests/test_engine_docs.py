@@ -1,14 +1,21 @@
 """The engines' pages are made by the code; a page that differs from it fails here."""
 
+import importlib
+import json
 import random
 import re
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+from unittest.mock import create_autospec
 
 import pytest
 
 from genm.align import Aligned
 from genm.export import export_model, targets
-from genm.export.pages import example_model, overview, page, training_snippet
+from genm.export.pages import example_model, overview, page, search_snippet, training_snippet
 from genm.read import run_from_dict
 
 FOLDER = Path(__file__).parents[1] / "docs" / "engines"
@@ -47,3 +54,183 @@ def test_the_training_snippet_runs(name: str) -> None:
     aligned = space["aligned"]
     assert isinstance(aligned, Aligned)
     assert aligned.normalizers == tuple(space["rules"].normalizers.values())  # type: ignore[attr-defined]
+
+
+TEXT, VECTOR = 'red "cars"', [0.25, 0.5, 0.75]
+
+
+@pytest.fixture
+def exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Write a target's exported file where its page's code looks for it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def write(name: str) -> None:
+        target = targets()[name]
+        written = export_model(example_model(target), name, settings=target.guide.settings)
+        (tmp_path / written.file_name).write_text(written.text, encoding="utf-8")
+
+    return write
+
+
+def searched(name: str, **given: object) -> dict[str, Any]:
+    """Run the page's search with these names at hand; return all names."""
+    space: dict[str, Any] = {"text": TEXT, "vector": VECTOR, **given}
+    exec(compile(search_snippet(targets()[name]), name, "exec"), space)
+    return space
+
+
+def client_of(module: str, name: str) -> Any:
+    """A stand-in that takes nothing but what the official client takes."""
+    library = pytest.importorskip(module, reason=f"{module} is not installed", exc_type=ImportError)
+    return create_autospec(getattr(library, name), instance=True)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("name", "module", "kind"),
+    [
+        ("elasticsearch", "elasticsearch", "Elasticsearch"),
+        ("elasticsearch-rrf", "elasticsearch", "Elasticsearch"),
+        ("opensearch", "opensearchpy", "OpenSearch"),
+        ("opensearch-rrf", "opensearchpy", "OpenSearch"),
+    ],
+)
+def test_the_search_of_an_index(name: str, module: str, kind: str, exported: Callable[[str], None]) -> None:
+    exported(name)
+    client = client_of(module, kind)
+    searched(name, client=client)
+    sent = json.dumps(client.search.call_args.kwargs)
+    assert all(piece in sent for piece in (json.dumps(TEXT), str(VECTOR), "0.35", "0.65"))
+    assert "QUERY" not in sent
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_search_with_mongodb(exported: Callable[[str], None]) -> None:
+    exported("mongodb")
+    collection = client_of("pymongo.collection", "Collection")
+    collection.aggregate.return_value = [{"_id": "a"}]
+    found = searched("mongodb", collection=collection)
+    assert found["documents"] == [{"_id": "a"}]
+    sent = json.dumps(collection.aggregate.call_args.args)
+    assert all(piece in sent for piece in (json.dumps(TEXT), str(VECTOR), "0.65"))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_search_with_redis(exported: Callable[[str], None]) -> None:
+    exported("redis")
+    client = client_of("redis", "Redis")
+    searched("redis", client=client)
+    words = client.execute_command.call_args.args
+    assert words[words.index("SEARCH") + 1] == r"@text:(red \"cars\")"
+    assert words[-1] == b"\x00\x00\x80\x3e\x00\x00\x00\x3f\x00\x00\x40\x3f"  # as float32
+    assert words[words.index("BETA") + 1] == "0.65"
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_search_with_vespa(exported: Callable[[str], None]) -> None:
+    app = client_of("vespa.application", "Vespa")
+    searched("vespa", app=app)
+    body = app.query.call_args.kwargs["body"]
+    assert (body["ranking"], body["query"], body["input.query(q_dense)"]) == ("genm", TEXT, VECTOR)
+    profile = page(targets()["vespa"])
+    assert "query(q_dense) tensor<float>(x[384])" in profile  # what the search gives, the profile declares
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["qdrant", "qdrant-rrf"])
+def test_the_search_with_qdrant_itself(name: str, exported: Callable[[str], None]) -> None:
+    qdrant = pytest.importorskip("qdrant_client", reason="qdrant-client is not installed")
+    models, client = qdrant.models, qdrant.QdrantClient(":memory:")
+    client.create_collection(
+        "articles",
+        vectors_config={"embedding": models.VectorParams(size=3, distance=models.Distance.COSINE)},
+        sparse_vectors_config={"text": models.SparseVectorParams()},
+    )
+    sparse = models.SparseVector(indices=[1], values=[2.0])
+    points = [models.PointStruct(id=i, vector={"embedding": [1.0, i, 2.0], "text": sparse}) for i in range(5)]
+    client.upsert("articles", points)
+    exported(name)
+    assert len(searched(name, client=client, sparse=sparse)["points"]) == 5
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("name", "library", "given", "call"),
+    [
+        ("weaviate", "weaviate", {"client": ("weaviate", "WeaviateClient")}, None),
+        ("milvus", "pymilvus", {"client": ("pymilvus", "MilvusClient")}, "hybrid_search"),
+    ],
+)
+def test_the_search_of_an_exported_module(
+    name: str, library: str, given: dict[str, tuple[str, str]], call: str | None, exported: Callable[[str], None]
+) -> None:
+    pytest.importorskip(library, reason=f"{library} is not installed")
+    exported(name)
+    client = client_of(*given["client"])
+    if call is None:  # the collection comes from a part of the client that only a connection has
+        client.collections = create_autospec(
+            importlib.import_module("weaviate.collections.collections").sync._Collections
+        )
+    searched(name, client=client)
+    sent = client.hybrid_search.call_args if call else client.collections.use.return_value.query.hybrid.call_args
+    assert "0.65" in str(sent)
+
+
+@pytest.mark.parametrize("name", [n for n, t in targets().items() if t.guide.language == "bash"])
+def test_the_search_by_a_shell(name: str, exported: Callable[[str], None], tmp_path: Path) -> None:
+    """curl and psql are stand-ins that write down what they are given."""
+    exported(name)
+    for tool in ("curl", "psql"):
+        shim = tmp_path / "bin" / tool
+        shim.parent.mkdir(exist_ok=True)
+        body = 'for word in "$@"; do printf "%s\\0" "$word"; done >> sent' if tool == "curl" else "cat >> sent"
+        shim.write_text(f"#!/bin/sh\n{body}\n")
+        shim.chmod(0o755)
+    path = f"{tmp_path / 'bin'}:/usr/bin:/bin"
+    subprocess.run(
+        ["bash", "-eu", "-c", search_snippet(targets()[name])], check=True, env={"PATH": path, "KEY": "x"}
+    )
+    sent = (tmp_path / "sent").read_text(encoding="utf-8")
+    if name == "pgvector":
+        assert sent.startswith("PREPARE learned (text, vector) AS\n-- $1")
+        assert sent.endswith("EXECUTE learned ('red cars', '[0.1, 0.2, 0.3]');\n")
+        return
+    words = sent.split("\0")
+    (file,) = (word[1:] for word in words if word.startswith("@"))
+    assert json.loads((tmp_path / file).read_text(encoding="utf-8"))
+    assert all(json.loads(word) for word in words if word.startswith("{"))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_search_with_a_framework(exported: Callable[[str], None]) -> None:
+    haystack = pytest.importorskip("haystack", reason="haystack-ai is not installed")
+    from haystack.components.retrievers.in_memory import InMemoryBM25Retriever
+    from haystack.document_stores.in_memory import InMemoryDocumentStore
+
+    store, pipeline = InMemoryDocumentStore(), haystack.Pipeline()
+    store.write_documents([haystack.Document(id=f"d{i}", content="red car " * i + "boat") for i in range(1, 4)])
+    for name in ("bm25", "dense"):
+        pipeline.add_component(name, InMemoryBM25Retriever(store, top_k=3))
+    exported("haystack")
+    searched("haystack", pipeline=pipeline)
+    found = pipeline.run({"bm25": {"query": "red"}, "dense": {"query": "boat"}})["fusion"]["documents"]
+    assert {document.id for document in found} == {"d1", "d2", "d3"}
+
+
+@pytest.mark.parametrize("name", ["langchain", "llamaindex"])
+def test_the_search_with_a_retriever(name: str, exported: Callable[[str], None], monkeypatch: Any) -> None:
+    calls: list[object] = []
+
+    class Learned:
+        def invoke(self, text: str) -> list[str]:
+            calls.append(text)
+            return ["a"]
+
+        retrieve = invoke
+
+    module = type(sys)(f"learned_{name}")
+    module.learned_retriever = lambda retrievers: calls.append(sorted(retrievers)) or Learned()  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    searched(name, bm25=object(), dense=object())
+    assert calls == [["bm25", "dense"], TEXT]

@@ -74,7 +74,8 @@ def commands(name):
 def test_the_pages_commands_lead_to_what_the_engine_ranks_as_the_model(genm, small, name):
     if name in RERANKING:
         write_small(small, complete=True)
-    fit, export = commands(name)
+    fit, command = commands(name)
+    export, (option, path) = command[:-2], command[-2:]
     trained = genm(*fit)
     assert trained.code == 0, trained.err
     assert f"training under the rules of {targets()[name].title}" in trained.err
@@ -90,6 +91,9 @@ def test_the_pages_commands_lead_to_what_the_engine_ranks_as_the_model(genm, sma
     assert again.out == ""
     assert (small / "exported").read_text(encoding="utf-8") == written.out
     assert genm("export", "model.json", *export[4:]).out == written.out  # the model knows its engine
+    assert option == "-o"
+    assert genm(*command).code == 0
+    assert (small / path).read_text(encoding="utf-8") == written.out
     assert genm("fuse", "--model", "model.json", *files, "-o", "fused.trec").code == 0
     reached = json.loads(genm("evaluate", "qrels.txt", "fused.trec", "-m", "AP", "--format", "json").out)
     assert reached["fused"]["mean"]["AP"] == pytest.approx(model.training["train"])

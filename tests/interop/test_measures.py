@@ -67,7 +67,7 @@ def test_the_value_is_theirs(measure: Any) -> None:
     runs, judged = data()
     found = evaluate_run(runs["good"], judged, measure)
     expected = ir_measures.calc_aggregate([measure], to_dict(judged), to_dict(runs["good"]))[measure]
-    assert found.mean(measure) == pytest.approx(expected, abs=1e-9)
+    assert found.mean(measure) == pytest.approx(expected, abs=1e-5)  # some of theirs are printed so
     assert str(found.measures[0]) == str(measure)
     assert parse_measure(str(measure)) == parse_measure(measure)  # and so the command line takes its name
 

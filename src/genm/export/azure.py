@@ -98,8 +98,11 @@ TARGETS = (
 }""",
             runs="Send the text query and each vector query alone with `top` at the window, and write the key and "
             "`@search.score` of every result to that ranker's run file.",
-            send="`POST https://SERVICE.search.windows.net/indexes/articles/docs/search?api-version=2024-07-01` "
+            send="`POST https://SERVICE.search.windows.net/indexes/articles/docs/search` "
             "with the file as body, the placeholders replaced by the query's words and vector.",
+            search="""curl -H "Content-Type: application/json" -H "api-key: $KEY" -d @FILE \\
+  "https://SERVICE.search.windows.net/indexes/articles/docs/search?api-version=2025-05-01-preview\"""",
+            language="bash",
         ),
         settings=(QUERY, SIZE),
         ranker_settings=(TYPE, FIELD, VECTOR),

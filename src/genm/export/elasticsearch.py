@@ -100,7 +100,16 @@ _GUIDE = Guide(
     runs="Send each query once per ranker with `size` at the window, and write `_id` and `_score` of every hit "
     "to that ranker's run file.",
     send="`POST /articles/_search` with the file as body, the placeholders replaced by the query's words and "
-    "vector.",
+    "vector; with the Python client, an `Elasticsearch`:",
+    search="""import json
+from pathlib import Path
+
+request = json.loads(Path("FILE").read_text(encoding="utf-8"))
+(fused,) = request["retriever"].values()
+words, nearest = (one["retriever"] for one in fused["retrievers"])
+words["standard"]["query"]["match"]["text"] = text
+nearest["knn"]["query_vector"] = vector
+hits = client.search(index="articles", **request)["hits"]["hits"]""",
 )
 _SOURCES = (
     "elastic.co reference: linear retriever, RRF retriever",

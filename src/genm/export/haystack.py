@@ -76,6 +76,11 @@ dense = InMemoryEmbeddingRetriever(document_store=store, top_k=100)""",
             "run file.",
             send="Import `learned_joiner` from the file, add it to the pipeline and connect the retrievers in the "
             "order of `RANKERS`.",
+            search="""from MODULE import learned_joiner
+
+pipeline.add_component("fusion", learned_joiner())
+pipeline.connect("bm25", "fusion.documents")
+pipeline.connect("dense", "fusion.documents")""",
         ),
         settings=(SIZE,),
         notes=(

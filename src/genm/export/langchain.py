@@ -70,6 +70,9 @@ dense = vector_store.as_retriever(search_kwargs={"k": 100})""",
             runs="Invoke each retriever for every query and write the documents in the order they come, with "
             "falling scores (1/1, 1/2, 1/3, ...): only the ranks count.",
             send="Import `learned_retriever` from the file and call it with the retrievers by name.",
+            search="""from MODULE import learned_retriever
+
+documents = learned_retriever({"bm25": bm25, "dense": dense}).invoke(text)""",
             settings={"id_key": "id"},
         ),
         settings=(

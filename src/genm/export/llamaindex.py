@@ -92,6 +92,9 @@ dense = index.as_retriever(similarity_top_k=100)""",
             runs="Call `retrieve` of each retriever for every query and write `node.node_id` and `score` to that "
             "ranker's run file.",
             send="Import `learned_retriever` from the file and call it with the retrievers by name.",
+            search="""from MODULE import learned_retriever
+
+nodes = learned_retriever({"bm25": bm25, "dense": dense}).retrieve(text)""",
         ),
         settings=(SIZE,),
         notes=(

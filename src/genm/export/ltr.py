@@ -116,9 +116,20 @@ POST /_ltr/_featureset/articles
 }""",
             runs="Log the features of the candidates (`ext.ltr_log`) and write every candidate's value to the "
             "run file of each ranker, so that all runs hold the same documents.",
-            send="`POST /_ltr/_featureset/articles/_createmodel` with the file as body, then add to a search: "
-            '`"rescore": {"window_size": 100, "query": {"rescore_query": {"sltr": {"model": "genm", "params": '
-            '{"keywords": "QUERY"}}}, "query_weight": 0}}`.',
+            send="Upload the file once; searches then rescore by the model's name.",
+            search="""curl -H "Content-Type: application/json" -d @FILE \\
+  localhost:9200/_ltr/_featureset/articles/_createmodel
+curl -H "Content-Type: application/json" localhost:9200/articles/_search -d '{
+  "query": {"match": {"body": "red cars"}},
+  "rescore": {
+    "window_size": 100,
+    "query": {
+      "rescore_query": {"sltr": {"model": "genm", "params": {"keywords": "red cars"}}},
+      "query_weight": 0
+    }
+  }
+}'""",
+            language="bash",
             rankers=("title", "body"),
         ),
         settings=(Setting("name", "genm", "the model's name", "name"),),

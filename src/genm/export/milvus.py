@@ -150,7 +150,10 @@ schema.add_function(
 )""",
             runs="Search each field alone with `limit` at the window and write every hit's id and distance to "
             "that ranker's run file; of L2 write the negative distance, so that higher is better.",
-            send="Import `search` from the file and call it with a MilvusClient and the query in each form.",
+            send="Import `search` from the file and call it with a `MilvusClient` and the query in each form.",
+            search="""from MODULE import search
+
+hits = search(client, {"bm25": text, "dense": vector})[0]""",
         ),
         settings=(SIZE, Setting("collection", "articles", "the collection", "name")),
         ranker_settings=(

@@ -119,7 +119,16 @@ db.articles.createSearchIndex("vector_index", "vectorSearch", {
 })""",
             runs="Run each input pipeline alone, project `{score: {$meta: 'searchScore'}}` (or "
             "`vectorSearchScore`), and write every document's _id and score to that ranker's run file.",
-            send="`db.articles.aggregate(...)` with the file's list of stages, the placeholders replaced.",
+            send="Aggregate with the file's list of stages, the placeholders replaced; with PyMongo, `collection` "
+            "being `database.articles`:",
+            search="""import json
+from pathlib import Path
+
+stages = json.loads(Path("FILE").read_text(encoding="utf-8"))
+pipelines = stages[0]["$scoreFusion"]["input"]["pipelines"]
+pipelines["bm25"][0]["$search"]["text"]["query"] = text
+pipelines["dense"][0]["$vectorSearch"]["queryVector"] = vector
+documents = list(collection.aggregate(stages))""",
         ),
         settings=(QUERY, SIZE),
         ranker_settings=(

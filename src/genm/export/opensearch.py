@@ -167,7 +167,15 @@ _GUIDE = Guide(
     "to that ranker's run file.",
     send="`POST /articles/_search` with the file as body, the placeholders replaced by the query's words and "
     "vector. With `--set form=pipeline` the file is the body of `PUT /_search/pipeline/learned`; then search "
-    "with `?search_pipeline=learned`.",
+    "with `?search_pipeline=learned`. With the Python client, an `OpenSearch`:",
+    search="""import json
+from pathlib import Path
+
+request = json.loads(Path("FILE").read_text(encoding="utf-8"))
+words, nearest = request["query"]["hybrid"]["queries"]
+words["match"]["text"]["query"] = text
+nearest["knn"]["embedding"]["vector"] = vector
+hits = client.search(index="articles", body=request)["hits"]["hits"]""",
 )
 _SOURCES = (
     "docs.opensearch.org: normalization processor, score ranker processor, hybrid query, pagination",

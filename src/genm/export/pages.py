@@ -39,11 +39,12 @@ def page(target: Target) -> str:
         "Or in Python, where `runs` maps names to runs:",
         _fenced("python", training_snippet(target)),
         "## 3. Export them",
-        _fenced("sh", f"genm export --to {target.name} model.json{options}"),
-        f"With the weights {weights} this writes `{exported.file_name}`:",
+        _fenced("sh", f"genm export --to {target.name} model.json{options} -o {exported.file_name}"),
+        f"With the weights {weights} the file holds:",
         _fenced(_FENCE.get(target.suffix, ""), exported.text),
         "## 4. Search",
         guide.send,
+        _fenced(guide.language, search_snippet(target)),
         "## What the engine computes",
         _edges(target),
         _limits(target),
@@ -109,6 +110,12 @@ from genm.export import training_rules
 
 rules = training_rules("{target.name}", runs)
 aligned = align_runs(runs, qrels, normalize=rules.normalizers, depth=rules.depth)"""
+
+
+def search_snippet(target: Target) -> str:
+    """Return code that searches with the exported file."""
+    name = export_model(example_model(target), target.name, settings=target.guide.settings).file_name
+    return target.guide.search.replace("FILE", name).replace("MODULE", name.removesuffix(".py"))
 
 
 def _edges(target: Target) -> str:

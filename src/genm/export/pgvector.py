@@ -155,9 +155,14 @@ CREATE INDEX ON articles USING gin (to_tsvector('english', text));
 CREATE INDEX ON articles USING hnsw (embedding vector_cosine_ops);""",
             runs="Run each `list` of the exported statement by itself and write the ids and scores to that "
             "ranker's run file.",
-            send="Prepare the statement and execute it with the query's words and vector: "
-            "`PREPARE learned(text, vector) AS ...; EXECUTE learned('QUERY', '[0.1, ...]');`, or give it to a "
-            "driver that takes numbered parameters.",
+            send="Prepare the statement and execute it with the query's words and vector, or give it to a driver "
+            "that takes numbered parameters.",
+            search="""{
+  echo "PREPARE learned (text, vector) AS"
+  cat FILE
+  echo "EXECUTE learned ('red cars', '[0.1, 0.2, 0.3]');"
+} | psql""",
+            language="bash",
         ),
         settings=(
             SIZE,

@@ -117,7 +117,17 @@ _GUIDE = Guide(
 }""",
     runs="Query each vector alone (`using`) with `limit` at the window and write every point's id and score to "
     "that ranker's run file.",
-    send="`POST /collections/articles/points/query` with the file as body, the placeholder vectors replaced.",
+    send="`POST /collections/articles/points/query` with the file as body, the placeholder vectors replaced; with "
+    "the Python client, a `QdrantClient`:",
+    search="""from pathlib import Path
+
+from qdrant_client import models
+
+request = models.QueryRequest.model_validate_json(Path("FILE").read_text(encoding="utf-8"))
+request.prefetch[0].query, request.prefetch[1].query = sparse, vector
+points = client.query_points(
+    "articles", prefetch=request.prefetch, query=request.query, limit=request.limit
+).points""",
 )
 _SOURCES = ("qdrant.tech documentation: hybrid queries, search relevance (formula)",)
 _COMMON: dict[str, Any] = {

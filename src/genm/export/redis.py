@@ -82,7 +82,19 @@ TARGETS = (
             runs="Run FT.HYBRID with `YIELD_SCORE_AS` for both parts and write these scores to the run files: the "
             "text score is raw BM25, the vector's is already mapped to 0..1. Training then uses the normaliser "
             "`none` for both.",
-            send="Send the command with the query's words and, for VECTOR, its vector as float32 bytes.",
+            send="Send the command with the query's words and, for VECTOR, its vector as float32 bytes; with the "
+            "Python client, a `Redis`:",
+            search="""import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+
+words = shlex.split(Path("FILE").read_text(encoding="utf-8"))
+escaped = re.sub(r"([^\\w\\s])", r"\\\\\\1", text)  # punctuation is syntax there
+words[words.index("SEARCH") + 1] = f"@text:({escaped})"
+words[words.index("VECTOR", words.index("PARAMS"))] = np.asarray(vector, np.float32).tobytes()
+answer = client.execute_command(*words)""",
         ),
         settings=(QUERY, SIZE, Setting("index", "articles", "the index", "name")),
         ranker_settings=(TYPE, FIELD),

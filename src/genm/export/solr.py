@@ -62,8 +62,13 @@ TARGETS = (
 ]""",
             runs="Ask for `fl=id,[features]` and write every candidate's value to the run file of each ranker, "
             "so that all runs hold the same documents.",
-            send="`PUT /solr/articles/schema/model-store` with the file as body, then search with "
-            "`rq={!ltr model=genm reRankDocs=100 efi.words='QUERY' efi.vector='[...]'}`.",
+            send="Upload the file once; searches then rerank by the model's name.",
+            search="""curl -X PUT -H "Content-Type: application/json" -d @FILE \\
+  localhost:8983/solr/articles/schema/model-store
+curl localhost:8983/solr/articles/select --data-urlencode "q=red cars" --data-urlencode "fl=id,score" \\
+  --data-urlencode "rq={!ltr model=genm reRankDocs=100 efi.words='red cars' efi.vector='[0.1, 0.2]'}\"""",
+            language="bash",
+            settings={"store": "articles"},
         ),
         settings=(
             Setting("name", "genm", "the model's name", "name"),

@@ -86,6 +86,9 @@ class Guide:
     index: str
     runs: str
     send: str
+    search: str
+    """Code that searches with the exported file, which it calls FILE (a module: MODULE)."""
+    language: Literal["python", "bash"] = "python"
     rankers: tuple[str, ...] = ("bm25", "dense")
     """The rankers of the page's example."""
     weights: tuple[float, ...] = (0.35, 0.65)

@@ -156,7 +156,17 @@ TARGETS = (
             runs="Ask for the match features of all candidates (the exported profile lists them) and write every "
             "candidate's value to the run file of each ranker, so that all runs hold the same documents.",
             send="Put the profile into the schema and deploy; then search with `ranking=genm`. A request may "
-            "override a weight, `input.query(w_bm25)=0.2`, so weights for one query need no deployment.",
+            "override a weight, `input.query(w_bm25)=0.2`, so weights for one query need no deployment. With "
+            "pyvespa, `app` being a `Vespa`:",
+            search="""nearest = "{targetHits: 100}nearestNeighbor(embedding, q_dense)"
+body = {
+    "yql": f"select * from article where userQuery() or ({nearest})",
+    "query": text,
+    "ranking": "genm",
+    "input.query(q_dense)": vector,
+}
+hits = app.query(body=body).hits""",
+            settings={"dense.dimensions": "384"},
         ),
         settings=(Setting("profile", "genm", "the rank profile's name", "name"),),
         ranker_settings=(

@@ -93,6 +93,9 @@ client.collections.create(
             "`return_metadata=MetadataQuery(score=True, distance=True)`; write the score, or 1 - distance, of "
             "every object to the run files.",
             send="Import `search` from the file and call it with the collection and the query.",
+            search="""from MODULE import search
+
+objects = search(client.collections.use("Article"), text, vector).objects""",
         ),
         settings=(SIZE,),
         ranker_settings=(TYPE, FIELD, Setting("target", "", "the named vector, if there are several", "name")),

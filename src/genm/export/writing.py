@@ -28,7 +28,7 @@ def export_model(
     return Exported(
         text=target.render(document),
         media_type=target.media_type,
-        file_name=f"{target.name}.{target.suffix}",
+        file_name=f"learned_{target.name.replace('-', '_')}.{target.suffix}",  # no name that hides a library
         document=document,
         notes=(*said, *notes, *told),
     )
