@@ -10,10 +10,14 @@ import pytest
 from problems import made_up
 from report.examples import HOSTILE, example_report
 
+from genm.align import align_runs
 from genm.evaluate import evaluate_aligned
+from genm.ids import Ids
+from genm.records import Qrels, ranked_run
 from genm.report.markup import decimals
 from genm.report.page import report_page
 from genm.report.payload import pack
+from genm.report.sliders import sliders_of
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="needs Playwright's Python client")
 expect = sync_api.expect
@@ -186,6 +190,30 @@ def test_scores_that_are_missing_take_the_querys_fill(visit, report):
     )
 
 
+def test_runs_that_python_packed_are_unpacked_and_ranked_as_python_does(visit, report):
+    rng = np.random.default_rng(2)
+    docs = Ids.of(f"d{i:02}" for i in range(40))
+    queries = Ids.of(f"q{i}" for i in range(8))
+    runs = {}
+    for name, depth in (("a", 25), ("b", 10), ("c", 17)):  # lists that end, so that documents are missing in some
+        doc = np.concatenate([rng.permutation(40)[:depth] for _ in range(8)]).astype(np.int32)
+        starts = np.arange(9) * depth
+        runs[name] = ranked_run(name, queries, docs, starts, doc, rng.integers(0, 9, len(doc)) / 4.0)
+    judged = np.concatenate([np.sort(rng.permutation(40)[:6]) for _ in range(8)]).astype(np.int32)
+    qrels = Qrels(queries, docs, np.arange(9) * 6, judged, rng.integers(0, 3, 48).astype(np.int32))
+    aligned = align_runs(runs, qrels, normalize="zscore")
+    chosen = np.array([0, 2, 3, 7])
+    changed = copy.deepcopy(report)
+    changed["sliders"] = sliders_of(aligned, np.array(report["weights"]), chosen, 1)
+    opened = visit(changed)
+    for k, value in ((0, 0.5), (2, 0.25), (1, 1.0)):
+        slide(opened.page, k, value)
+        expected = evaluate_aligned(aligned.select(chosen), opened.weights(), "AP").values[:, 0]
+        for q in range(4):
+            opened.page.locator("#slider-query").select_option(str(q))
+            assert float(opened.page.locator("#slider-query-ap").get_attribute("data-value")) == expected[q]
+
+
 def test_reset_and_keyboard_move_the_sliders_and_are_told(visit, report):
     opened = visit(report)
     page = opened.page
@@ -253,6 +281,21 @@ def test_the_query_table_filters(visit, report):
     page.locator("#query-kind").select_option("loss")
     losses = sum(delta < 0 for delta in report["queries"]["delta"])
     expect(rows).to_have_count(losses)
+
+
+def test_a_long_table_grows_on_demand(visit):
+    long = example_report(n_queries=120)
+    page = visit(long).page
+    rows = page.locator("table.queries tbody tr[data-query]")
+    assert rows.count() == 50
+    more = page.get_by_role("button", name="Show 50 more")
+    more.click()
+    expect(rows).to_have_count(100)
+    focused = page.evaluate("document.activeElement.closest('tr').dataset.query")
+    assert rows.nth(50).get_attribute("data-query") == focused
+    more.click()
+    expect(rows).to_have_count(120)
+    assert not more.is_visible()
 
 
 def test_a_query_opens_by_keyboard_to_the_lists_of_every_ranker(visit, report):

@@ -11,7 +11,8 @@ from genm.report.payload import Report
 from genm.report.shell import asset, escape, html_page, isolated
 
 _MODULES = (
-    "dom", "numbers", "ranking", "charts", "ternary", "detail", "queries", "sliders", "main",
+    "dom", "numbers", "ranking", "looks", "charts", "steps", "strip", "ternary", "detail", "queries", "sliders",
+    "main",
 )  # fmt: skip
 """The page's own scripts, each after those it imports."""
 

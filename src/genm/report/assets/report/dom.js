@@ -35,7 +35,13 @@ export function isolate(text, length = Infinity) {
   const letters = Array.from(text.replace(/[\u0000-\u001f\u2028\u2029]/g, " "));
   if (letters.length <= length) return "\u2068" + letters.join("") + "\u2069";
   const tail = Math.floor((length - 1) * 0.4); // long names often differ at their end
-  return "\u2068" + letters.slice(0, length - 1 - tail).join("") + "\u2026" + letters.slice(letters.length - tail).join("") + "\u2069";
+  return (
+    "\u2068" +
+    letters.slice(0, length - 1 - tail).join("") +
+    "\u2026" +
+    letters.slice(letters.length - tail).join("") +
+    "\u2069"
+  );
 }
 
 /** Text for screen readers only. */

@@ -1,10 +1,12 @@
 // Puts the page together: reads the data, draws the charts, wires table and sliders.
 
-import {curvesChart, learningChart, lineChart, stripChart, weightsChart} from "./charts.js";
+import {curvesChart, learningChart, weightsChart} from "./charts.js";
 import {settled} from "./dom.js";
 import {inflate} from "./numbers.js";
 import {QueryTable} from "./queries.js";
 import {Sliders} from "./sliders.js";
+import {lineChart} from "./steps.js";
+import {stripChart} from "./strip.js";
 import {ternaryMap} from "./ternary.js";
 
 const GAP = 24; // between the charts of a grid, as in the style
@@ -30,8 +32,16 @@ class Page {
     const charts = [
       ["#chart-weights", report.spread.rows.length > 0, (width) => weightsChart(report, width)],
       ["#curves .chart", report.curves.length > 0, (width) => curvesChart(report, width)],
-      ["#learning .chart", report.learning && report.learning.points.length > 0, (width) => learningChart(report, width)],
-      ["#queries .chart", report.queries.delta.length > 0, (width) => stripChart(report, width, (i) => this.queryTable.reveal(i))],
+      [
+        "#learning .chart",
+        report.learning && report.learning.points.length > 0,
+        (width) => learningChart(report, width),
+      ],
+      [
+        "#queries .chart",
+        report.queries.delta.length > 0,
+        (width) => stripChart(report, width, (i) => this.queryTable.reveal(i)),
+      ],
       ["#ternary .chart", report.ternary !== null, (width) => this.#drawMap(width)],
     ];
     for (const [selector, wanted, chart] of charts) {
@@ -73,11 +83,14 @@ class Page {
   /** Draw anew when the page gets wider or narrower, but not for paper: a drawing scales. */
   #followWidth() {
     let width = document.documentElement.clientWidth;
-    addEventListener("resize", settled(150, () => {
-      if (document.documentElement.clientWidth === width || matchMedia("print").matches) return;
-      width = document.documentElement.clientWidth;
-      this.draw();
-    }));
+    addEventListener(
+      "resize",
+      settled(150, () => {
+        if (document.documentElement.clientWidth === width || matchMedia("print").matches) return;
+        width = document.documentElement.clientWidth;
+        this.draw();
+      }),
+    );
   }
 }
 

@@ -110,7 +110,8 @@ export class Ranking {
       let high = n;
       while (low < high) {
         const middle = (low + high) >> 1;
-        if (scores[middle] > score || (scores[middle] === score && relevant[first + middle] < row)) low = middle + 1;
+        if (scores[middle] > score || (scores[middle] === score && relevant[first + middle] < row))
+          low = middle + 1;
         else high = middle;
       }
       if (low < n) behind[low]++;

@@ -22,36 +22,87 @@ export class Sliders {
     this.name = measureName(this.data.measure);
     this.learnedMean = this.ranking.rank(this.learned);
     this.learnedAp = this.ranking.ap.slice();
-    this.learnedTop = this.ranking.queries.length ? Array.from(this.ranking.queries, (_, q) => this.ranking.top(q, TOP)) : [];
+    this.learnedTop = this.ranking.queries.length
+      ? Array.from(this.ranking.queries, (_, q) => this.ranking.top(q, TOP))
+      : [];
     this.frame = 0;
-    this.say = settled(500, (text) => { this.spoken.textContent = text; });
+    this.say = settled(500, (text) => {
+      this.spoken.textContent = text;
+    });
     this.#build(place);
     this.#show();
   }
 
   #build(place) {
     this.rows = this.report.rankers.map((ranker, k) => {
-      const input = h("input", {type: "range", id: `weight-${k}`, min: 0, max: 1, step: STEP, on: {input: () => this.#slide(k, Number(input.value))}});
+      const input = h("input", {
+        type: "range",
+        id: `weight-${k}`,
+        min: 0,
+        max: 1,
+        step: STEP,
+        on: {input: () => this.#slide(k, Number(input.value))},
+      });
       const output = h("output", {for: `weight-${k}`});
-      return {input, output, row: h("div", {class: "slider"}, h("label", {for: `weight-${k}`, title: ranker}, foreign(ranker)), input, output)};
+      return {
+        input,
+        output,
+        row: h(
+          "div",
+          {class: "slider"},
+          h("label", {for: `weight-${k}`, title: ranker}, foreign(ranker)),
+          input,
+          output,
+        ),
+      };
     });
     this.mean = h("strong", {class: "figure", id: "slider-mean"});
     this.against = h("span", {id: "slider-against"});
     this.moves = h("p", {class: "note", id: "slider-moves"});
     this.spoken = h("p", {class: "hidden-text", role: "status", "aria-live": "polite", id: "slider-spoken"});
-    this.reset = h("button", {type: "button", id: "slider-reset", on: {click: () => this.set(this.learned)}}, "Back to the learned weights");
-    const equal = h("button", {type: "button", on: {click: () => this.set(this.learned.map(() => 1 / this.learned.length))}}, "Equal weights");
+    this.reset = h(
+      "button",
+      {type: "button", id: "slider-reset", on: {click: () => this.set(this.learned)}},
+      "Back to the learned weights",
+    );
+    const equal = h(
+      "button",
+      {type: "button", on: {click: () => this.set(this.learned.map(() => 1 / this.learned.length))}},
+      "Equal weights",
+    );
     const ids = this.report.queries.query_ids;
-    this.chosen = h("select", {id: "slider-query", on: {change: () => this.#show()}},
-      Array.from(this.ranking.queries, (query, q) => h("option", {value: q}, ids[query])));
+    this.chosen = h(
+      "select",
+      {id: "slider-query", on: {change: () => this.#show()}},
+      Array.from(this.ranking.queries, (query, q) => h("option", {value: q}, ids[query])),
+    );
     this.queryAp = h("p", {id: "slider-query-ap"});
     this.lists = h("div", {class: "lists two"});
     place.append(
-      h("div", {class: "try"},
-        h("div", {class: "sliders", role: "group", "aria-label": "Weights"}, this.rows.map(({row}) => row), h("p", null, this.reset, " ", equal)),
-        h("div", {class: "card result"}, h("h3", null, `${this.name} at these weights`), h("p", null, this.mean), h("p", null, this.against), this.moves, this.spoken)),
+      h(
+        "div",
+        {class: "try"},
+        h(
+          "div",
+          {class: "sliders", role: "group", "aria-label": "Weights"},
+          this.rows.map(({row}) => row),
+          h("p", null, this.reset, " ", equal),
+        ),
+        h(
+          "div",
+          {class: "card result"},
+          h("h3", null, `${this.name} at these weights`),
+          h("p", null, this.mean),
+          h("p", null, this.against),
+          this.moves,
+          this.spoken,
+        ),
+      ),
       h("div", {class: "controls"}, h("label", {for: "slider-query"}, "Top 10 of query ", this.chosen)),
-      this.queryAp, marksLegend([]), this.lists);
+      this.queryAp,
+      marksLegend([]),
+      this.lists,
+    );
   }
 
   #slide(k, value) {
@@ -59,7 +110,9 @@ export class Sliders {
     const base = others > 0 ? this.weights : this.shape;
     const whole = others > 0 ? others : base.reduce((sum, weight, j) => (j === k ? sum : sum + weight), 0);
     const rest = this.weights.length - 1;
-    const fresh = base.map((weight, j) => (j === k ? value : whole > 0 ? (weight * (1 - value)) / whole : (1 - value) / rest));
+    const fresh = base.map((weight, j) =>
+      j === k ? value : whole > 0 ? (weight * (1 - value)) / whole : (1 - value) / rest,
+    );
     if (others > 0) this.shape = this.weights;
     this.weights = rest === 0 ? [1] : fresh;
     this.#schedule();
@@ -114,7 +167,10 @@ export class Sliders {
     this.queryAp.textContent = `AP ${decimals(now)} (${signed(now - this.learnedAp[q])} against ${decimals(this.learnedAp[q])} at the learned weights)`;
     this.queryAp.dataset.value = now;
     const before = this.learnedTop[q];
-    this.lists.replaceChildren(this.#list("At the learned weights", before, null), this.#list("At these weights", top, before));
+    this.lists.replaceChildren(
+      this.#list("At the learned weights", before, null),
+      this.#list("At these weights", top, before),
+    );
   }
 
   #list(title, rows, before) {
@@ -122,8 +178,17 @@ export class Sliders {
       const name = this.ranking.names.get(row);
       const was = before ? before.indexOf(row) : i;
       const moved = was === i ? null : was < 0 ? "new" : was > i ? `\u2191${was - i}` : `\u2193${i - was}`;
-      return h("li", {class: STATES[this.ranking.marks[row]]}, h("div", null, mark(STATES[this.ranking.marks[row]]),
-        name === undefined ? h("span", {class: "muted"}, "id not kept in the report") : foreign(name), moved ? h("span", {class: "kind"}, " " + moved) : null));
+      return h(
+        "li",
+        {class: STATES[this.ranking.marks[row]]},
+        h(
+          "div",
+          null,
+          mark(STATES[this.ranking.marks[row]]),
+          name === undefined ? h("span", {class: "muted"}, "id not kept in the report") : foreign(name),
+          moved ? h("span", {class: "kind"}, " " + moved) : null,
+        ),
+      );
     });
     return h("div", {class: "list"}, h("h4", null, title), h("ol", null, items));
   }
