@@ -32,7 +32,7 @@ def draw_worth(worth: Worth) -> str:
             part.loss.value, place, xerr=_reach(part.loss), color=mark["color"], marker="o", markersize=6,
             markerfacecolor=mark["color"] if is_told else "white", linewidth=1.4, capsize=3,
         )  # fmt: skip
-        _beside(right, f"{part.loss.value:+.3f}", part.loss, place)
+        _beside(right, f"{part.loss.value:+.3f}".replace("-", "\N{MINUS SIGN}"), part.loss, place)
     for axes in (left, right):
         axes.set_yticks(range(len(parts)), [part.name for part in parts])
         axes.set_ylim(-0.6, len(parts) - 0.4)
@@ -43,10 +43,10 @@ def draw_worth(worth: Worth) -> str:
         axes.locator_params(axis="x", nbins=5)
     right.set_yticklabels([])
     measure, level = str(worth.measure), f"{worth.confidence:.0%} intervals over {worth.n_queries:,} queries"
-    left.set_title(f"Share of the ensemble's {worth.value:.3f} {measure}", loc="left")
+    left.set_title(f"Share of the ensemble's {worth.value:.3f} {measure}", loc="left", fontsize=11)
     left.set_xlabel(f"Shapley value, {measure}")
-    right.set_title("Lost when it is left out", loc="left")
-    right.set_xlabel(f"{measure}; grey counts as nothing")
+    right.set_title("Lost when it is left out", loc="left", fontsize=11)
+    right.set_xlabel(f"{measure}; grey counts as nothing, an empty mark is undecided")
     figure.supxlabel(f"{worth.folds}-fold cross-validated; {level}", fontsize=8, color="#555555")
     said = ", ".join(f"{part.name} {part.shapley.value:.3f}" for part in reversed(parts))
     return to_svg(figure, f"What each ranker is worth, Shapley values of {measure}: {said}")
