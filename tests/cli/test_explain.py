@@ -3,9 +3,6 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from genm.cli.explain_show import _bar, _strip
-from genm.explain import Figure
-
 RUNS = ("bm25.trec", "dense.trec")
 WORDS = ("explain", "--model", "model.json", "--qrels", "qrels.txt", *RUNS)
 
@@ -162,13 +159,3 @@ def test_a_method_that_cannot_be_learned_again_gives_way(genm, modelled):
     found = genm(*WORDS, "--format", "json")
     assert "the model's method 'equal' cannot be learned again" in found.err
     assert json.loads(found.out)["method"] == "auto"
-
-
-def test_small_pictures():
-    assert _bar(1.0) == "█" * 16
-    assert _bar(0.5) == "█" * 8 + " " * 8
-    assert _bar(0.53125) == "█" * 8 + "▌" + " " * 7
-    assert _bar(-0.2) == " " * 16
-    strip = _strip(Figure(0.5, 0.25, 0.75, 0, 1), -1.0, 1.0)
-    assert strip == " " * 12 + "│  ├──●──┤   "
-    assert len(strip) == 25

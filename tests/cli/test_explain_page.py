@@ -2,10 +2,12 @@
 
 import os
 import random
+import re
 from pathlib import Path
 
 import pytest
 from console_pages import blurred, run_all, write
+from problems import made_up
 
 PAGE = Path(__file__).parents[2] / "docs" / "explain.md"
 
@@ -56,3 +58,10 @@ def test_the_page_shows_what_is_printed(outcomes):
 def without_pictures(text):
     """Return the text without bars and strips, which follow the figures."""
     return " ".join("".join(" " if letter in "█▏▎▍▌▋▊▉├┤●│" else letter for letter in text).split())
+
+
+def test_the_python_example_runs(capsys):
+    code = re.search(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    exec(compile(code[1], "docs/explain.md", "exec"), {"aligned": made_up(0, n_queries=12)})
+    printed = capsys.readouterr().out
+    assert printed.startswith("r0 0.")
