@@ -93,7 +93,7 @@ function entry(detail, position, second) {
 
 function list(title, kind, detail, positions, second) {
   const hits = positions.filter((position) => detail.docs[position].relevant).length;
-  const heading = h("h4", null, title, h("span", {class: "kind"}, ` ${hits} of ${positions.length} relevant`));
+  const heading = h("h3", null, title, h("span", {class: "kind"}, ` ${hits} of ${positions.length} relevant`));
   const body = positions.length
     ? h(
         "ol",

@@ -190,6 +190,6 @@ export class Sliders {
         ),
       );
     });
-    return h("div", {class: "list"}, h("h4", null, title), h("ol", null, items));
+    return h("div", {class: "list"}, h("h3", null, title), h("ol", null, items));
   }
 }
