@@ -63,7 +63,8 @@ def test_a_ranker_given_twice_is_worth_the_same_twice_and_nothing_is_lost_withou
     assert ("r0", "twin") in worth.agreement.alike()
 
 
-def test_a_ranker_that_returns_nothing_is_worth_nothing():
+@pytest.mark.parametrize("method", ["auto", "enm"])
+def test_a_ranker_that_returns_nothing_is_worth_nothing(method):
     whole = made_up(4, n_queries=12)
     from genm.fuse import fuse_runs
     from genm.ids import Ids
@@ -74,7 +75,7 @@ def test_a_ranker_that_returns_nothing_is_worth_nothing():
     rows = whole.relevance > 0
     starts = np.concatenate(([0], np.cumsum(rows)))[whole.starts]
     qrels = Qrels(whole.queries, whole.docs, starts, whole.doc[rows], whole.relevance[rows])
-    worth = measure_worth(align_runs({**runs, "mute": empty}, qrels), method="enm")
+    worth = measure_worth(align_runs({**runs, "mute": empty}, qrels), method=method)
     mute = worth.rankers[2]
     assert mute.alone == 0.0
     assert mute.shapley.value == pytest.approx(0.0, abs=0.01)

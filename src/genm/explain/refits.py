@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 
 from genm._math.ascent import as_distribution, quasi_newton
 from genm._math.compiled import over_items
+from genm._math.folds import fold_of_queries
 from genm.align import Aligned, select_rankers
 from genm.auto import SHRINKAGE, UNLESS_SHOWN, Shrunk, _clearly_best, _hold_back, _shrink
+from genm.errors import InputError
 from genm.evaluate import Measure
 from genm.learn.problem import Problem, beta_of
 from genm.learn.scorer import Scorer, direct_search
@@ -79,13 +81,19 @@ class SharedRefits:
     """Held-out values of subsets, each learned on the queries outside a fold and measured inside it."""
 
     def __init__(
-        self, aligned: Aligned, measure: Measure, fold: NDArray[np.int64], *, hold_back: bool = True
+        self, aligned: Aligned, measure: Measure, *, folds: int = 5, seed: int = 0, hold_back: bool = True
     ) -> None:
         self._aligned, self._measure, self._hold_back = aligned, measure, hold_back
         self._problem = Problem(aligned, level=measure.rel)
         self._scorer = Scorer(aligned, self._problem, measure, measure.rel)
-        self._fold = fold[self._problem.kept]
-        self._n_folds = int(fold.max()) + 1
+        n_kept = len(self._problem.kept)
+        if n_kept < 2:
+            raise InputError(
+                f"{n_kept} query with a relevant document: expected at least 2, to learn from one and measure on "
+                f"another. Judge more queries."
+            )
+        self._n_folds = min(folds, n_kept)
+        self._fold = fold_of_queries(n_kept, self._n_folds, seed)  # of those that teach, so that no fold is empty
         n_rankers = len(aligned.rankers)
         self._alone = np.array([self._view(1 << k).per_query(np.ones(1)) for k in range(n_rankers)])
         self._everyone = (1 << n_rankers) - 1
@@ -156,8 +164,7 @@ class SharedRefits:
         for f in range(self._n_folds):
             inside, outside = np.flatnonzero(self._fold != f), np.flatnonzero(self._fold == f)
             weights = np.ones(1) if subset.bit_count() == 1 else self._weights(view, subset, f, inside)
-            if len(outside):
-                values[kept[outside]] = view.select(outside).per_query(weights)
+            values[kept[outside]] = view.select(outside).per_query(weights)
         return values
 
     def _weights(self, view: _View, subset: int, f: int, inside: NDArray[np.intp]) -> Array:
@@ -175,10 +182,9 @@ class SharedRefits:
             return UNLESS_SHOWN
         reached = np.zeros((len(WAYS), len(self._fold)))
         for other in range(self._n_folds):
-            tested = np.flatnonzero(self._fold == other)
-            if other == f or len(tested) == 0:
+            if other == f:
                 continue
-            left = (min(f, other), max(f, other))
+            left, tested = (min(f, other), max(f, other)), np.flatnonzero(self._fold == other)
             learned = self._learned[subset, left]
             simple = self._simple(subset, np.flatnonzero(~np.isin(self._fold, left)))
             test = view.select(tested)

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.folds import fold_of_queries
 from genm.align import Aligned, select_rankers
 from genm.auto import make_fuser
 from genm.crossval import check_folds, cross_validate, measure_queries, weighted_mean
@@ -47,8 +46,7 @@ class SubsetValues:
         self._make: Callable[[], Any] = lambda: make_fuser(method, **_options(method, measure))
         self._make()  # refuses an unknown method, or a measure it cannot maximise, before the work
         if method in SHARED:
-            fold = fold_of_queries(n, self.folds, seed)
-            self._refits = SharedRefits(aligned, measure, fold, hold_back=method == "auto")
+            self._refits = SharedRefits(aligned, measure, folds=self.folds, seed=seed, hold_back=method == "auto")
 
     @property
     def everyone(self) -> int:
