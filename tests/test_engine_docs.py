@@ -193,7 +193,7 @@ def test_the_search_by_a_shell(name: str, exported: Callable[[str], None], tmp_p
     )
     sent = (tmp_path / "sent").read_text(encoding="utf-8")
     if name == "pgvector":
-        assert sent.startswith("PREPARE learned (text, vector) AS\n-- $1")
+        assert sent.startswith("SET hnsw.ef_search = 100;\nPREPARE learned (text, vector) AS\n-- $1")
         assert sent.endswith("EXECUTE learned ('red cars', '[0.1, 0.2, 0.3]');\n")
         return
     words = sent.split("\0")

@@ -47,7 +47,7 @@ def problems(draw: st.DrawFn, target: Target, technique: Technique) -> tuple[Any
     depths: list[int | None] = [None] * n
     if not target.window.rerank:
         low = target.window.least
-        depth = st.integers(low, low + 8)
+        depth = st.integers(low, min(low + 8, target.window.most or low + 8))
         depths = [draw(depth) for _ in range(n)] if target.window.each else [draw(depth)] * n
     names = ["text", "dense", "other"][:n]
     made = model([canonical(one) for one in normalizers], weights, names, depths)

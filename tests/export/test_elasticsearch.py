@@ -32,6 +32,12 @@ def test_l2_divides_by_the_length_of_the_list() -> None:
     assert fused == pytest.approx({"a": 0.35 * 0.6, "b": 0.35 * 0.8})
 
 
+def test_l2_of_one_hit_is_1_and_zeros_stay_zeros() -> None:
+    l2 = Normalizer("l2", constant="raw", constant_within=1e-6)
+    fused = simulated(model(l2), "elasticsearch", [{"a": 14.0}, {"b": 0.0, "c": 0.0}])
+    assert fused == pytest.approx({"a": 0.35, "b": 0.0, "c": 0.0})
+
+
 def test_the_window_cuts_the_lists_and_the_result() -> None:
     lists = [{"a": 3.0, "b": 2.0, "c": 1.0}, {"c": 9.0, "d": 8.0, "e": 7.0}]
     fused = simulated(model(MINMAX, depth=2), "elasticsearch", lists, {"size": "1"})

@@ -14,6 +14,12 @@ def test_llamaindex_scales_each_list() -> None:
     assert fused == pytest.approx({"a": 0.35, "b": 0.65})
 
 
+def test_llamaindex_gives_equal_scores_and_a_lone_hit_1() -> None:
+    for normalizer in (RELATIVE, DISTANCE):
+        fused = simulated(model(normalizer), "llamaindex", [{"a": 3.0, "b": 3.0}, {"b": 0.5}])
+        assert fused == pytest.approx({"a": 0.35, "b": 1.0})
+
+
 def test_llamaindex_gives_equal_scores_that_are_not_above_0_nothing() -> None:
     assert simulated(model(RELATIVE), "llamaindex", [{"a": -3.0}, {}]) == {"a": 0.0}
 

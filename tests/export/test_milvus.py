@@ -30,6 +30,11 @@ def test_fixed_maps_of_each_metric(normalizer: Normalizer, score: float, expecte
     assert fused == pytest.approx({"a": 0.35 * expected})
 
 
+def test_no_list_is_looked_at() -> None:
+    fused = simulated(model([BM25, COSINE]), "milvus", [{"a": 1.0, "b": 1.0}, {"b": 0.2, "c": 0.0}])
+    assert fused == pytest.approx({"a": 0.35 * 0.5, "b": 0.35 * 0.5 + 0.65 * 0.6, "c": 0.65 * 0.5})
+
+
 def test_the_metric_follows_from_the_normaliser() -> None:
     text = export_model(model([BM25, IP]), "milvus").text
     assert '"metric_type": "BM25"' in text

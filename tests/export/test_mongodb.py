@@ -19,6 +19,11 @@ def test_a_lone_hit_adds_nothing() -> None:
     assert simulated(model(SCALER), "mongodb", [{"a": 3.0}, {"b": 2.0, "c": 1.0}])["a"] == 0.0
 
 
+def test_equal_scores_add_nothing() -> None:
+    fused = simulated(model(SCALER), "mongodb", [{"a": 3.0, "b": 3.0}, {"b": 2.0, "c": 1.0}])
+    assert fused == pytest.approx({"a": 0.0, "b": 0.325, "c": 0.0})
+
+
 def test_sigmoid() -> None:
     fused = simulated(model(Normalizer("sigmoid")), "mongodb", [{"a": 0.0}, {}])
     assert fused == pytest.approx({"a": 0.35 * 0.5 / 2})

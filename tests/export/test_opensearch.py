@@ -41,6 +41,18 @@ def test_a_clipped_bound_floors_what_is_below() -> None:
     assert fused == pytest.approx({"a": 0.35, "b": 0.175, "c": 0.35 * 0.001})
 
 
+def test_an_upper_bound_is_applied_to_scores_below_it() -> None:
+    bounded = Normalizer("minmax", upper=11.0, upper_mode="within", floor=0.001, floor_at=0.0)
+    fused = simulated(model([bounded, MINMAX]), "opensearch", [{"a": 21.0, "b": 6.0, "c": 1.0}, {}])
+    assert fused == pytest.approx({"a": 0.35, "b": 0.35 * 0.5, "c": 0.35 * 0.001})  # a lies beyond: its own end
+
+
+def test_a_bound_beyond_the_whole_list_is_not_applied() -> None:
+    bounded = Normalizer("minmax", lower=9.0, lower_mode="within", floor=0.001, floor_at=0.0)
+    fused = simulated(model([bounded, MINMAX]), "opensearch", [{"a": 5.0, "b": 3.0, "c": 1.0}, {}])
+    assert fused == pytest.approx({"a": 0.35, "b": 0.35 * 0.5, "c": 0.35 * 0.001})
+
+
 def test_bounds_are_written_for_every_sub_query() -> None:
     bounded = Normalizer("minmax", lower=0.0, lower_mode="within", floor=0.001, floor_at=0.0)
     request = json.loads(export_model(model([bounded, MINMAX]), "opensearch").text)
@@ -109,6 +121,26 @@ def test_one_technique_for_all_rankers() -> None:
         export_model(model([MINMAX, L2]), "opensearch")
     exported = export_model(model([MINMAX, L2]), "opensearch", approximate=True)
     assert '"technique": "l2"' in exported.text  # that of the heavier ranker
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_official_schema_knows_every_word_of_the_query() -> None:
+    schemas = pytest.importorskip(
+        "opensearch.protobufs.schemas.common_pb2", reason="opensearch-py is not installed"
+    )
+    request = json.loads(export_model(model(MINMAX), "opensearch").text)
+
+    def known(words: object, message: str) -> bool:
+        return set(words) <= {field.name for field in getattr(schemas, message).DESCRIPTOR.fields}  # type: ignore[call-overload]
+
+    hybrid = request["query"]["hybrid"]
+    words, nearest = hybrid["queries"]
+    assert known(request, "SearchRequestBody")
+    assert known(request["query"], "QueryContainer")
+    assert known(hybrid, "HybridQuery")
+    assert known(words["match"]["text"], "MatchQuery")
+    assert known(nearest["knn"]["embedding"], "KnnQuery")
+    assert not known({"paginationdepth": 1}, "HybridQuery")
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -19,6 +19,11 @@ def test_redis_maps_cosines_itself() -> None:
     assert fused == pytest.approx({"a": 0.35, "b": 0.65 * 0.8})
 
 
+def test_a_lone_hit_keeps_its_raw_score() -> None:
+    fused = simulated(model([RAW, COSINE]), "redis", [{"a": 14.0}, {"b": -1.0}])
+    assert fused == pytest.approx({"a": 0.35 * 14.0, "b": 0.0})
+
+
 def test_the_command_counts_its_words() -> None:
     words = shlex.split(export_model(model(RAW, depth=40), "redis", settings={"query": "fast, cars"}).text)
     at = words.index("COMBINE")

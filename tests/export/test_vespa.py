@@ -20,6 +20,11 @@ def test_equal_values_become_a_half() -> None:
     assert fused == pytest.approx({"a": 0.175 + 0.65, "b": 0.175})
 
 
+def test_a_lone_candidate_becomes_a_half() -> None:
+    fused = simulated(model(LINEAR, depth=None), "vespa", [{"a": 4.0}, {"a": 0.2}])
+    assert fused == pytest.approx({"a": 0.5})
+
+
 def test_a_document_that_a_feature_does_not_match_has_0_in_the_list() -> None:
     fused = simulated(model(LINEAR, depth=None), "vespa", [{"a": 4.0, "b": 2.0}, {"a": 0.5, "b": 0.25, "c": 1.0}])
     assert fused["b"] == pytest.approx(0.35 * 0.5)

@@ -18,6 +18,11 @@ def test_a_lone_hit_becomes_1() -> None:
     assert simulated(model(RELATIVE), "weaviate", [{"a": 11.0}, {}]) == pytest.approx({"a": 0.35})
 
 
+def test_equal_scores_become_1() -> None:
+    fused = simulated(model(RELATIVE), "weaviate", [{"a": 2.0, "b": 2.0}, {"b": 0.3}])
+    assert fused == pytest.approx({"a": 0.35, "b": 1.0})
+
+
 def test_ranked_fusion_counts_from_0_with_60() -> None:
     made = model(Normalizer("reciprocal", k=59.0))
     fused = simulated(made, "weaviate", [{"a": 2.0, "b": 1.0}, {"b": 1.0}])
@@ -37,7 +42,11 @@ def test_two_rankers_one_of_each_kind() -> None:
         export_model(model(RELATIVE, rankers=("bm25", "splade")), "weaviate")
 
 
-def test_the_window_is_100_or_more() -> None:
+def test_the_window_is_100() -> None:
+    with pytest.raises(ExportError, match="window is at most 100 and bm25 has 200"):
+        export_model(model(RELATIVE, depth=200), "weaviate")
+    with pytest.raises(ExportError, match=r"size: expected at most what Weaviate fuses \(100\); found 101"):
+        export_model(model(RELATIVE), "weaviate", settings={"size": "101"})
     with pytest.raises(ExportError, match="window is at least 100 and bm25 has 50"):
         export_model(model(RELATIVE, depth=50), "weaviate")
 

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from genm.export.registry import targets
+from genm.export.settling import WINDOW
 from genm.export.stepwise import normalized
 from genm.export.target import Setting, Target
 from genm.export.training import training_rules
@@ -167,7 +168,7 @@ def weights_text(target: Target) -> str:
 
 def _settings(target: Target) -> str:
     rows = ["| setting | default | what it is |", "|---|---|---|"]
-    window = () if target.window.rerank else (Setting("window", "", "the window, if the model has no depth"),)
+    window = () if target.window.rerank else (WINDOW,)
     rows += [_row(setting, "") for setting in (*target.settings, *window)]
     rows += [_row(setting, "RANKER.") for setting in target.ranker_settings]
     return "\n".join(rows)

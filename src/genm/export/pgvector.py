@@ -158,6 +158,7 @@ CREATE INDEX ON articles USING hnsw (embedding vector_cosine_ops);""",
             send="Prepare the statement and execute it with the query's words and vector, or give it to a driver "
             "that takes numbered parameters.",
             search="""{
+  echo "SET hnsw.ef_search = 100;"
   echo "PREPARE learned (text, vector) AS"
   cat FILE
   echo "EXECUTE learned ('red cars', '[0.1, 0.2, 0.3]');"
@@ -183,7 +184,9 @@ CREATE INDEX ON articles USING hnsw (embedding vector_cosine_ops);""",
         notes=(
             "SQL expresses every normaliser, so any model can be exported here exactly.",
             "ts_rank_cd is not BM25: train on the scores that this statement computes.",
-            "An approximate index may return fewer or other neighbours than an exact search.",
+            "An approximate index may return other neighbours than an exact search; an hnsw index returns no more "
+            "than hnsw.ef_search, which is 40 unless it is set: set it to the window.",
+            "Vectors at exactly the same distance come in any order, since their index knows no other.",
         ),
         sources=("postgresql.org: text search, window functions", "github.com/pgvector/pgvector"),
     ),

@@ -15,7 +15,7 @@ def resolved(
     parts: Sequence[Part], target: Target, given: Mapping[str, str]
 ) -> tuple[dict[str, str], dict[str, dict[str, str]], list[Note]]:
     """Return the settings of the target and of each ranker: the given ones, checked, over the defaults."""
-    known = {setting.name: setting for setting in (*target.settings, _WINDOW)}
+    known = {setting.name: setting for setting in (*target.settings, WINDOW)}
     of_ranker = {setting.name: setting for setting in target.ranker_settings}
     shared = {name: setting.default for name, setting in known.items()}
     own = {part.ranker: {name: s.default for name, s in of_ranker.items()} for part in parts}
@@ -56,7 +56,7 @@ def resolved(
     return shared, own, notes
 
 
-_WINDOW = Setting("window", "", "how many documents of each ranker to fuse; the model's depth if left out", "count")
+WINDOW = Setting("window", "", "how many documents of each ranker to fuse; the model's depth if left out", "count")
 
 
 def _checked(setting: Setting, value: str, key: str) -> str:

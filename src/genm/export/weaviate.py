@@ -3,7 +3,7 @@
 from typing import Any
 
 from genm.align import ENGINES
-from genm.export.asking import FIELD, SIZE, TYPE, one_of_each
+from genm.export.asking import FIELD, SIZE, TYPE, one_of_each, size_within
 from genm.export.names import py_literal
 from genm.export.simulation import add_reciprocal, add_weighted, top
 from genm.export.target import Document, Guide, Lists, Order, Setting, Target, Technique, WeightRule, Window
@@ -22,7 +22,7 @@ def compose(order: Order) -> dict[str, Any]:
         "fusion": order.parts[0].technique,
         "properties": [text.settings["field"]],
         "target_vector": dense.settings["target"] or None,
-        "limit": order.count("size"),
+        "limit": size_within(order, "what Weaviate fuses"),
         "window": order.window,
     }
 
@@ -73,7 +73,7 @@ TARGETS = (
             Technique("relativeScoreFusion", ENGINES["weaviate-relative"], group="scores"),
             Technique("rankedFusion", Normalizer("reciprocal", k=59.0), group="ranks"),
         ),
-        window=Window(100, least=100),
+        window=Window(100, least=100, most=100),
         weights=WeightRule(),
         n_rankers=(2, 2),
         compose=compose,
@@ -100,7 +100,8 @@ objects = search(client.collections.use("Article"), text, vector).objects""",
         settings=(SIZE,),
         ranker_settings=(TYPE, FIELD, Setting("target", "", "the named vector, if there are several", "name")),
         notes=(
-            "Weaviate fuses the 100 best of each query, more only when more results are asked for.",
+            "Weaviate fuses the 100 best of each query. More results than that make it fuse more, which is another "
+            "ranking: ask for 100 at most.",
             "A list of equal scores, or of one hit, becomes 1.",
             "rankedFusion counts ranks from 0 with 60, which is 1 / (59 + rank).",
             "Documents whose sums are closer than 1e-7 are ordered by the raw score of the last list they are in.",
