@@ -45,7 +45,9 @@ def size_within(order: Order, what: str) -> int:
     """Return how many results are wanted, which cannot be more than the engine looks at."""
     size = order.count("size")
     if size > order.window:
-        raise ExportError(f"size: expected at most {what} ({order.window}); found {size}. Ask for fewer, or fuse more.")
+        raise ExportError(
+            f"size: expected at most {what} ({order.window}); found {size}. Ask for fewer, or fuse more."
+        )
     return size
 
 
