@@ -37,8 +37,9 @@ search goes down to 0 the earlier stages together cost more than the last one: t
 BATCH = 16
 FIRST_SPLITS = 6
 """The simplex is halved this often to begin with: 64 cells."""
-EASY = 4096
-"""Where a stage needed more cells than this, the next one begins from smaller cells, for all threads to share."""
+EASY = 2_000_000
+"""Where a stage went through more pairs than this, the next one begins from smaller cells: threads share them, and
+which of them need no further search is known."""
 MOST_SPLITS = 5
 NUDGES = (1e-11, 1e-9, 1e-6, 1e-4)
 """How far weights are moved towards an odd inner point to make them generic; the best of these counts."""
@@ -73,7 +74,7 @@ class Optimum(NamedTuple):
         return self.upper - self.value
 
 
-_Found = tuple[float, Floats, float, int, Ints, Floats, Ints, Floats, Ints]
+_Found = tuple[float, Floats, float, int, int, Ints, Floats, Ints, Floats, Ints]
 """What `explore` returns."""
 
 
@@ -83,7 +84,8 @@ class _Cell(NamedTuple):
     corners: Floats
     path: Path
     bound: float
-    n_cells: int
+    n_pairs: int
+    """How many pairs the last search of it went through."""
     edges: Ints
     numbers: Floats
     ties: Ints
@@ -220,9 +222,9 @@ class _Search:
         """Begin the next stage from smaller cells where this one was long."""
         self._split(
             {
-                c: min(int(cell.n_cells / EASY).bit_length(), MOST_SPLITS)
+                c: min(int(cell.n_pairs / EASY).bit_length(), MOST_SPLITS)
                 for c, cell in enumerate(self.cells)
-                if cell.n_cells > EASY
+                if cell.n_pairs > EASY
             }
         )
 
@@ -272,7 +274,7 @@ class _Search:
 
     def _learn(self, c: int, found: _Found, gap: float, stop: Flag) -> None:
         """Take over what the search of a cell has found; settle what was too narrow for it."""
-        best, centre, largest, n_cells, edges, numbers, steps, shares, ends = found
+        best, centre, largest, n_cells, n_pairs, edges, numbers, steps, shares, ends = found
         old = self.cells[c]
         if best > self.claimed:
             self._improve(centre @ old.corners, best)
@@ -293,9 +295,9 @@ class _Search:
         if largest < old.bound:
             parts.append(_plain(edges[at:], numbers[at:]))
             tree = [np.concatenate([np.asarray(part[i]) for part in parts]) for i in range(3)]
-            self.cells[c] = _Cell(old.corners, old.path, largest, n_cells, *tree)
+            self.cells[c] = _Cell(old.corners, old.path, largest, n_pairs, *tree)
         else:
-            self.cells[c] = old._replace(n_cells=n_cells)
+            self.cells[c] = old._replace(n_pairs=n_pairs)
 
     def _improve(self, weights: Floats, claimed: float) -> None:
         """Take better weights, given for scaled scores; what they are worth is measured, not believed."""

@@ -222,13 +222,13 @@ def explore(
     gap: float,
     stop: NDArray[np.uint8],
     record: bool,  # noqa: FBT001
-) -> tuple[float, Floats, float, int, Ints, Floats, Ints, Floats, Ints]:
+) -> tuple[float, Floats, float, int, int, Ints, Floats, Ints, Floats, Ints]:
     """Split a cell until no part can hold a value more than `gap` above the best known one.
 
-    Returns the best value found at a centre and that centre (its share of each corner); the largest bound of a leaf
-    and the number of cells; the record's edges and numbers; and of narrow cells, left out of the largest bound,
-    their bounds and paths: for each step 2 * edge + half, the share of it, and where each path ends. Where a record
-    is kept, the leaf's place in it is the last step of a path. Once `stop` is set nothing is split any more.
+    Returns the best value found at a centre and that centre (its share of each corner); a leaf's largest bound;
+    the number of cells and of pairs in those split; the record's edges and numbers; and of narrow cells, apart from
+    the largest bound, their paths: for each step 2 * edge + half and the share, then the leaf's place in the record
+    and its bound, and where each path ends. Once `stop` is set nothing is split any more.
     """
     K, n = x.shape
     corners, replaced = np.zeros((K, K)), np.zeros((DEEPEST, K))
@@ -252,7 +252,7 @@ def explore(
     for p in range(n):
         owners[p] = owner[p]
     bound[0], sizes[0] = sort_levels(tables, lost, level), n
-    depth, n_cells, n_log, largest, arrived = 0, 0, zero, 0.0, True
+    depth, n_cells, n_pairs, n_log, largest, arrived = 0, 0, 0, zero, 0.0, True
     while depth >= 0:
         m, at = sizes[depth], begins[depth]
         own, mine = values[(K + 1) * at : (K + 1) * (at + m)].reshape(K + 1, m), owners[at : at + m]
@@ -291,6 +291,7 @@ def explore(
             elif done:
                 largest = max(largest, bound[depth])
             else:
+                n_pairs += m
                 halves[depth], share[depth] = 0, 0.5
                 a, b = _longest_edge(corners)
                 if m <= FEW_PAIRS:
@@ -353,6 +354,7 @@ def explore(
         centre,
         largest,
         n_cells,
+        n_pairs,
         edges[:n_recorded],
         numbers[:n_recorded],
         steps[:n_steps],
