@@ -118,7 +118,7 @@ export function queryLists(report, detail) {
       h(
         "div",
         {class: "note"},
-        `${doc.raw[k] === null ? "" : `score ${Number(doc.raw[k].toPrecision(4))}, `}fusion rank ${doc.fused_rank}`,
+        `${doc.raw[k] === null ? "" : `score ${Number(doc.raw[k].toPrecision(4))}, `}fused #${doc.fused_rank}`,
       ),
     ),
   );
