@@ -38,6 +38,15 @@ def test_top_and_the_folder_without_being_asked(genm, beir):
     assert len((beir.parent / "runs" / "tfidf.trec").read_text().splitlines()) == 2
 
 
+def test_texts_are_written_when_asked_for(genm, beir):
+    found = genm("rank", str(beir), "--rankers", "tfidf", "--texts", "--stem", "english", "-o", "out")
+    assert found.code == 0
+    lines = (beir.parent / "out" / "docs.tsv").read_text().splitlines()
+    assert len(lines) == len((beir / "corpus.jsonl").read_text().splitlines())
+    assert all(line.count("\t") == 1 for line in lines)
+    assert "docs.tsv and" in found.err
+
+
 def test_refusals(genm, beir, monkeypatch):
     monkeypatch.delenv("GENM_DATA", raising=False)
     assert "expected one of tfidf" in genm("rank", "tiny", "--rankers", "tfidf,nope").fault

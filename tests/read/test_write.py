@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 from read.bad_cases import as_dict
 
 from genm.errors import InputError
-from genm.read import qrels_from_dict, read_qrels, read_run, run_from_dict, write, write_qrels, write_run
+from genm.read import (
+    qrels_from_dict,
+    read_qrels,
+    read_run,
+    run_from_dict,
+    write,
+    write_qrels,
+    write_run,
+    write_texts,
+)
 
 ids = st.text(st.characters(min_codepoint=33, exclude_categories=["Cs", "Cc", "Z"]), min_size=1, max_size=12)
 query_ids = ids.filter(lambda text: not text.startswith(("#", "\ufeff")))
@@ -121,3 +130,12 @@ def test_a_pipe_is_written_to_and_stays(tmp_path: Path) -> None:
     assert os.read(reader, 1000).decode() == TEXT
     os.close(reader)
     assert stat.S_ISFIFO(path.stat().st_mode)
+
+
+def test_texts_keep_to_their_lines(tmp_path):
+    path = tmp_path / "docs.tsv"
+    write_texts(["a", "b"], ["one\n two\tthree", ""], path)
+    assert path.read_bytes() == b"a\tone two three\nb\t\n"
+    with pytest.raises(InputError, match="white space"):
+        write_texts(["a b"], ["one"], path)
+    assert path.read_bytes() == b"a\tone two three\nb\t\n"

@@ -52,33 +52,47 @@ def rank(
     profile: Annotated[
         Profiles, typer.Option(help="Text profile: default or paper.", metavar="NAME")
     ] = Profiles.default,
+    stem: Annotated[
+        str | None, typer.Option(help="Stem words by the rules of a Snowball language.", metavar="LANGUAGE")
+    ] = None,
+    texts: Annotated[
+        bool, typer.Option("--texts", help="Also write docs.tsv and queries.tsv, for genm report.")
+    ] = False,
     data: Annotated[
         str | None, typer.Option(help="Folder of the SMART collections; else GENM_DATA.", metavar="DIR")
     ] = None,
     split: Annotated[str, typer.Option(help="Which judgments of a BEIR folder.", metavar="NAME")] = "test",
 ) -> None:
     """Load, rank, write."""
+    from dataclasses import replace
+
     from genm.collections import load_collection, smart_stopwords
     from genm.rankers import DEFAULT as DEFAULT_PROFILE
     from genm.rankers import make_ranker, paper_profile, rank_collection
-    from genm.read import write_qrels, write_run
+    from genm.read import write_qrels, write_run, write_texts
 
     wanted = {name: make_ranker(name) for name in split_list(rankers or [DEFAULT])}
     with progress_bars() as progress:
         words = paper_profile(smart_stopwords(data=data)) if profile is Profiles.paper else DEFAULT_PROFILE
-        texts = load_collection(collection, data=data, split=split)
+        words = replace(words, stem=stem)
+        loaded = load_collection(collection, data=data, split=split)
         folder = _folder(output)  # before the long work, not after it
-        runs = rank_collection(texts, wanted, top=top, profile=words, progress=progress)
+        runs = rank_collection(loaded, wanted, top=top, profile=words, progress=progress)
         for n, (name, run) in enumerate(runs.items()):
             progress("writing", n, len(runs))
             write_run(run, folder / f"{name}.trec")
-        write_qrels(texts.qrels, folder / "qrels.txt")
+        write_qrels(loaded.qrels, folder / "qrels.txt")
+        if texts:
+            write_texts(loaded.doc_ids, loaded.doc_texts, folder / "docs.tsv")
+            write_texts(loaded.query_ids, loaded.query_texts, folder / "queries.tsv")
         progress("writing", len(runs), len(runs))
-    say_notes(texts.notes)
+    say_notes(loaded.notes)
     say_notes(dict.fromkeys(note for run in runs.values() for note in run.notes))
     for name, run in runs.items():
         say(f"wrote {folder / name}.trec: {len(run.queries):,} queries, {len(run.doc):,} rows")
     say(f"wrote {folder / 'qrels.txt'}")
+    if texts:
+        say(f"wrote {folder / 'docs.tsv'} and {folder / 'queries.tsv'}")
 
 
 def _folder(output: str) -> Path:

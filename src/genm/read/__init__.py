@@ -6,7 +6,7 @@ from genm.read.letor import Letor, read_letor
 from genm.read.plain import qrels_from_dict, run_from_dict
 from genm.read.runs import read_run
 from genm.read.table import qrels_from_frame, run_from_frame
-from genm.read.write import write_qrels, write_run
+from genm.read.write import write_qrels, write_run, write_texts
 
 __all__ = [
     "Letor",
@@ -21,4 +21,5 @@ __all__ = [
     "run_from_frame",
     "write_qrels",
     "write_run",
+    "write_texts",
 ]

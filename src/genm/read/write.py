@@ -6,7 +6,7 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
@@ -52,6 +52,15 @@ def write_qrels(qrels: Qrels, destination: Destination) -> None:
     with _opened(destination) as file:
         for rows, query, doc in _blocks(qrels):
             _write(file, {"query": query, "iteration": "0", "doc": doc, "relevance": qrels.relevance[rows]})
+
+
+def write_texts(ids: Sequence[str], texts: Sequence[str], destination: Destination) -> None:
+    """Write texts as lines of id, tab and text; white space inside a text becomes single blanks."""
+    for key in ids:
+        _check_word(key, "id")
+    with _opened(destination) as file:
+        for key, text in zip(ids, texts, strict=True):
+            file.write(f"{key}\t{' '.join(text.split())}\n".encode())
 
 
 def _blocks(records: Run | Qrels) -> "Iterator[tuple[slice, pl.Series, pl.Series]]":
