@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 TEXT = """Write a model as the request, pipeline, profile or code of a search engine.
 
 A model that the engine would rank otherwise is refused, with the reason and the nearest exact way; --approximate
-writes it all the same. Given the runs too, it measures for how many queries the engine's first 10 documents differ
-from the model's. --list shows the engines and, given a model, which of them take it exactly."""
+writes it all the same. Given the runs too, it comes as near as the engine allows on them, and measures for how many
+queries the engine's first 10 documents differ from the model's. --list shows the engines and, given a model, which
+of them take it exactly."""
 EXAMPLES = (
     "genm export --to opensearch model.json -o opensearch.json",
     "genm export --to qdrant model.json --set dense.field=vector --set size=20",
@@ -108,6 +109,7 @@ def export(
     if runs:
         with progress_bars() as progress:
             loaded = read_runs(runs, lenient=lenient, duplicates=duplicates, progress=progress)
+            exported = export_model(model, target.name, settings=said, approximate=approximate, runs=loaded)
             loss = measured_loss(model, target.name, loaded, at=TOP, settings=said)
         for run in loaded.values():
             say_notes(run.notes)

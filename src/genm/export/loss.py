@@ -5,14 +5,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from genm.align import Aligned, align_runs
+from genm.align import Aligned
 from genm.errors import InputError
+from genm.export.lines import nearest_lines
 from genm.export.ordering import order_for
 from genm.export.registry import find_target
 from genm.export.simulation import ranking, top
 from genm.export.target import Lists
 from genm.fuse import fuse_scores
-from genm.model import Model, check_rankers
+from genm.learn import align_for_model
+from genm.model import Model
 from genm.records import Run
 
 _TIE = 1e-9  # relative: two sums this close are one score computed in another order
@@ -43,7 +45,7 @@ def measured_loss(
     at: int = 10,
     settings: Mapping[str, str] | None = None,
 ) -> Loss:
-    """Return how often the target, told what `export_model` writes, changes the first `at` documents.
+    """Return how often the target, told what `export_model` writes for these runs, changes the first `at`.
 
     Runs are better than an Aligned, whose lists end at the model's depth: an engine with a larger window would
     look further.
@@ -53,15 +55,14 @@ def measured_loss(
     if isinstance(runs, Aligned):
         aligned, lists = runs, _lists_of_aligned(runs)
     else:
-        check_rankers(model, tuple(runs))
-        given = {name: runs[name] for name in model.rankers}
-        depths = dict(zip(model.rankers, model.depths, strict=True))
-        aligned = align_runs(given, normalize=list(model.normalizers), depth=depths)
-        lists = _lists_of_runs(list(given.values()), list(aligned.queries))
+        aligned = align_for_model(model, runs)
+        lists = _lists_of_runs([runs[name] for name in model.rankers], list(aligned.queries))
     if aligned.rankers != model.rankers:
         raise InputError(f"expected the rankers {', '.join(model.rankers)}; found {', '.join(aligned.rankers)}.")
     target = find_target(to)
-    order, _, _ = order_for(model, target, settings or {})
+    order, reasons, _ = order_for(model, target, settings or {})
+    if reasons:
+        order, _, _ = order_for(model, target, settings or {}, nearest_lines(aligned))
     document = target.compose(order)
     kept = [model.rankers.index(part.ranker) for part in order.parts]
     fused = fuse_scores(aligned, np.array(model.weights))

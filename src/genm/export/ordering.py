@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from genm.errors import ExportError
+from genm.export.lines import Line
 from genm.export.matching import Match, at_zero, nearest
 from genm.export.settling import guessed_type, resolved
 from genm.export.target import Order, Part, Target
@@ -25,14 +26,19 @@ class Reason:
     """Whether training under the target's rules puts it right, whatever else it puts right."""
 
 
-def order_for(model: Model, target: Target, settings: Mapping[str, str]) -> tuple[Order, list[Reason], list[Note]]:
-    """Return what the target is to be told, every reason why that is not exactly the model, and notes."""
+def order_for(
+    model: Model, target: Target, settings: Mapping[str, str], lines: Mapping[str, Line] | None = None
+) -> tuple[Order, list[Reason], list[Note]]:
+    """Return what the target is to be told, every reason why that is not exactly the model, and notes.
+
+    `lines` are what a normaliser is bent to where the target knows straight lines only.
+    """
     reasons: list[Reason] = []
     parts = _kept_parts(model, target, reasons)
     shared, own, notes = resolved(parts, target, settings)
     window_given = int(shared["window"]) if shared.get("window") else None
     parts, window = _windowed(parts, target, window_given, reasons, notes)
-    parts = _normalised(parts, target, reasons)
+    parts = _normalised(parts, target, lines or {}, reasons)
     parts = _weighted(parts, target, reasons)
     settled = tuple(replace(part, settings=own[part.ranker]) for part in parts)
     return Order(settled, window, shared), reasons, notes
@@ -59,7 +65,7 @@ def _kept_parts(model: Model, target: Target, reasons: list[Reason]) -> list[Par
     return parts
 
 
-def _normalised(parts: list[Part], target: Target, reasons: list[Reason]) -> list[Part]:
+def _normalised(parts: list[Part], target: Target, lines: Mapping[str, Line], reasons: list[Reason]) -> list[Part]:
     usual = [usual_technique(target, part.ranker) for part in parts]
     matches = [nearest(part.normalizer, target.techniques, word) for part, word in zip(parts, usual, strict=True)]
     groups = {match.technique.group for match in matches}
@@ -91,10 +97,19 @@ def _normalised(parts: list[Part], target: Target, reasons: list[Reason]) -> lis
             matches = [replace(match, normalizer=_with(match.normalizer, name, value)) for match in matches]
     reasons.extend(_differing(parts, matches, target))
     reasons.extend(_unmatched(parts, matches, target))
+    matches = [_bent(found, lines.get(part.ranker)) for part, found in zip(parts, matches, strict=True)]
     return [
         replace(part, normalizer=found.normalizer, technique=found.technique.word)
         for part, found in zip(parts, matches, strict=True)
     ]
+
+
+def _bent(found: Match, line: Line | None) -> Match:
+    """Return the match with a fitted line for a normaliser that is none, if the engine could take it."""
+    if line is None or not found.differences or found.technique.line == "no":
+        return found
+    shift = line[1] if found.technique.line == "any" else 0.0
+    return replace(found, normalizer=Normalizer("none", scale=line[0], shift=shift))
 
 
 def _differing(parts: list[Part], matches: list[Match], target: Target) -> list[Reason]:

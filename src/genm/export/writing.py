@@ -2,26 +2,38 @@
 
 from collections.abc import Mapping
 
+from genm.align import Aligned
 from genm.errors import ExportError
+from genm.export.lines import nearest_lines
 from genm.export.ordering import Reason, order_for
 from genm.export.registry import find_target, targets
 from genm.export.target import Exported, Target
+from genm.learn import align_for_model
 from genm.model import Model
-from genm.records import Note
+from genm.records import Note, Run
 
 
 def export_model(
-    model: Model, to: str, *, settings: Mapping[str, str] | None = None, approximate: bool = False
+    model: Model,
+    to: str,
+    *,
+    settings: Mapping[str, str] | None = None,
+    approximate: bool = False,
+    runs: Mapping[str, Run] | Aligned | None = None,
 ) -> Exported:
     """Write the model as the target's request, pipeline, profile, statement or code.
 
     A model that the target cannot express exactly is refused with the reasons and what comes nearest, unless
-    `approximate`: then it is bent to fit and the notes say how; `measured_loss` tells what that costs.
+    `approximate`: then it is bent to fit and the notes say how; `measured_loss` tells what that costs. An engine
+    that knows straight lines only gets those that come nearest on `runs`, if they are given.
     """
     target = find_target(to)
     order, reasons, notes = order_for(model, target, settings or {})
     if reasons and not approximate:
         raise ExportError(_refusal(model, target, reasons))
+    if reasons and runs is not None:
+        aligned = runs if isinstance(runs, Aligned) else align_for_model(model, runs)
+        order, reasons, notes = order_for(model, target, settings or {}, nearest_lines(aligned))
     document = target.compose(order)
     said = [Note("approximate", 1, f"Not exact: {reason.text}.") for reason in reasons]
     told = [Note("engine", 1, text) for text in target.notes]
