@@ -14,7 +14,7 @@ from genm.learn import BarrierFuser, BoostFuser, CotrainFuser, Fuser, NewtonFuse
 from genm.learn.problem import Problem
 from genm.learn.starts import starting_points
 from genm.reproduce.paper import PAPER_BETA
-from genm.reproduce.printed import REPAIRS, PrintedFuser
+from genm.reproduce.printed import REPAIRS, Cut, PrintedFuser, cut_of
 from genm.reproduce.results import Kind
 
 Array = NDArray[np.float64]
@@ -40,6 +40,8 @@ class Training(NamedTuple):
     """Binary starts by falling MAP on the training queries, equal ones in the paper's order."""
     aligned: Callable[[], Aligned]
     """The same queries as an alignment of their own, made when asked for."""
+    cut: Cut
+    """Algorithm 2 of these queries."""
 
 
 Learn = Callable[[Training], Fuser]
@@ -50,7 +52,7 @@ def training(whole: Problem, aligned: Aligned, queries: NDArray[np.intp]) -> Tra
     problem = whole.select(queries)
     points = starting_points(len(problem.rankers), seed=0)
     best = np.argsort([-problem.exact(point) for point in points], kind="stable")
-    return Training(problem, points[best], lambda: aligned.select(queries))
+    return Training(problem, points[best], lambda: aligned.select(queries), cut_of(problem))
 
 
 def learners() -> dict[str, Learn]:
@@ -79,7 +81,7 @@ def _printed(n_repairs: int, *, alone: bool = False) -> Learn:
         starts = np.ones((1, fold.starts.shape[1])) if alone else fold.starts[:CLIMBS]
         if n_repairs == len(REPAIRS):
             return NewtonFuser(starts=starts).fit_problem(fold.problem)
-        return PrintedFuser(n_repairs=n_repairs, starts=starts).fit_problem(fold.problem)
+        return PrintedFuser(n_repairs=n_repairs, starts=starts, cut=fold.cut).fit_problem(fold.problem)
 
     return learn
 

@@ -36,7 +36,6 @@ class Trial:
         self.problem = Problem(aligned, beta=beta)
         measures = [measure for _, measure in MEASURES] + [Measure("IPrec", recall=r) for r in RECALL_LEVELS]
         self._evaluator = AlignedEvaluator(aligned, measures)
-        self._query = np.repeat(np.arange(len(aligned.queries)), np.diff(aligned.starts))
 
     def fixed(self, scores: Mapping[str, Array], kind: Kind) -> dict[str, MethodResult]:
         """Measure rows of scores that no split can change."""
@@ -107,11 +106,10 @@ class Trial:
     def _held_out(self, split: tuple[NDArray[np.int64], Array]) -> Array:
         """Return (queries, measures) under weights that each query had no part in."""
         fold, weights = split
-        scores = np.empty(len(self._query))
-        row_fold = fold[self._query]
-        for f in range(FOLDS):
-            rows = np.flatnonzero(row_fold == f)
-            scores[rows] = weighted_sum(self.aligned.scores[rows], weights[f])
+        scores = weighted_sum(self.aligned.scores, weights[0])
+        for f in range(1, FOLDS):
+            rows = np.repeat(fold == f, np.diff(self.aligned.starts))
+            np.copyto(scores, weighted_sum(self.aligned.scores, weights[f]), where=rows)
         return self._evaluator.values(scores)
 
 
