@@ -81,14 +81,17 @@ def extremes(values: Singles, lowest: Singles, highest: Singles) -> None:
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=_vectors)
-def _flag(u: Singles, v: Singles, uj: np.float32, vj: np.float32, unclear: NDArray[np.int32]) -> np.float32:
-    """Mark the rows that are not clearly on one side of j at both ends; return how many are clearly above j."""
+def _flag(u: Singles, v: Singles, uj: np.float32, vj: np.float32, unclear: Singles) -> np.float32:
+    """Mark the rows that are not clearly on one side of j at both ends; return how many are clearly above j.
+
+    Marks are floating-point numbers, like what is compared, because only then the loop becomes one of vectors.
+    """
     above = np.float32(0.0)
     for d in range(len(u)):
         over = (u[d] > uj) & (v[d] > vj)
         under = (u[d] < uj) & (v[d] < vj)
         above += np.float32(1.0) if over else np.float32(0.0)
-        unclear[d] = 0 if over | under else 1
+        unclear[d] = np.float32(0.0) if over | under else np.float32(1.0)
     return above
 
 
@@ -109,21 +112,24 @@ def _add_events(
 
     Counts the rows that are above j at the start.
     """
-    at_low, at_high, n, above = work[0], work[1], 0, 0
-    uj, vj = u[j], v[j]
-    for e in range(len(rows)):
-        du, dv = uj - u[rows[e]], vj - v[rows[e]]
-        at_low[n], at_high[n], events[n] = du, dv, (g << 1) | (du < 0)
-        n += ((du < 0) & (dv > 0)) | ((du > 0) & (dv < 0))
+    at_low, at_high, n, size = work[0], work[1], 0, len(rows)
+    uj, vj, scale, top = u[j], v[j], float(1 << bits[0]), float((1 << bits[0]) - 1)
+    for e in range(size):
+        at_low[e], at_high[e] = uj - u[rows[e]], vj - v[rows[e]]
+    above, level = 0, 0
+    for e in range(size):
+        du, dv = at_low[e], at_high[e]
         above += (du < 0) | ((du == 0) & (dv < 0))
-        if (du == 0) & (dv == 0):  # a tie along the whole line is decided by row
-            above += order[rows[e]] < order[j]
+        level += (du == 0) & (dv == 0)
+        share = min(du / (du - dv) * scale, top)
+        at_high[e] = share if (du < 0) & (dv > 0) | (du > 0) & (dv < 0) else -1.0
+    if level > 0:  # ties along the whole line are decided by row
+        for e in range(size):
+            above += (u[rows[e]] == uj) & (v[rows[e]] == vj) & (order[rows[e]] < order[j])
     count[g] += above
-    scale, top = float(1 << bits[0]), float((1 << bits[0]) - 1)
-    for e in range(n):
-        at_low[e] = min(at_low[e] / (at_low[e] - at_high[e]) * scale, top)
-    for e in range(n):
-        events[e] |= np.int64(at_low[e]) << bits[1]
+    for e in range(size):
+        events[n] = (np.int64(at_high[e]) << bits[1]) | (g << 1) | (at_low[e] < 0)
+        n += at_high[e] >= 0.0
     return n
 
 
@@ -168,7 +174,7 @@ def find_swaps(
     """
     n_events: Any = np.int64(0)  # for a plain 0, what is called with it would be compiled once more
     n, R = len(u), len(rows)
-    unclear, listed, work = np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32), np.empty((2, BLOCK))
+    unclear, listed, work = np.empty(BLOCK, np.float32), np.empty(BLOCK, np.int32), np.empty((2, BLOCK))
     inside = np.empty(R, np.int64)
     for g in range(R):
         count[g] = 0
@@ -193,7 +199,7 @@ def find_swaps(
             n_listed = 0
             for d in range(high - low):
                 listed[n_listed] = low + d
-                n_listed += unclear[d]
+                n_listed += unclear[d] > 0
             events = longer_ints(events, n_events + n_listed)
             n_events += _add_events(
                 listed[:n_listed], u, v, order, rows[g], g, bits, count, work, events[n_events:]

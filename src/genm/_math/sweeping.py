@@ -102,13 +102,14 @@ def sweep(
     Returns `kept`, `steps` (longer ones if those given were too short) and how many swaps are in them; `ends`
     says where each task's swaps end.
 
-    Per bin of t, bins[:, 0] is the change of the value and bins[:, 1] at most how far it goes above its start.
+    Per bin of t, bins[:, 0] is the change of the value and bins[:, 1] the sum of its rises, which is as far as it
+    can go above its start.
     `start_value` holds each task's value at the left end.
     """
     n_kept: Any = np.int64(0)  # for a plain 0, what is called with it would be compiled once more
     events, spare = np.empty(1024, np.int64), np.empty(1024, np.int64)
     table, bits = np.zeros(len(discount) + 1), np.zeros(2, np.int64)
-    u, v, at = np.empty(0), np.empty(0), -1
+    u, v, at, depth = np.empty(0), np.empty(0), -1, -1
     rounded, ranges = np.empty((2, 0), np.float32), np.empty((2, 2, 0), np.float32)
     for task in range(tasks[0], tasks[1]):
         begin, n = starts[query[task]], starts[query[task] + 1] - starts[query[task]]
@@ -141,9 +142,10 @@ def sweep(
                 level[p], slot[p] = level[p - 1], slot[p - 1]
                 p -= 1
             level[p], slot[p] = count[g], g
-        depth = min(cutoff[task], n)
-        for rank in range(len(table)):
-            table[rank] = discount[rank] if rank <= depth else 0.0
+        if min(cutoff[task], n) != depth:
+            depth = min(cutoff[task], n)
+            for rank in range(len(table)):
+                table[rank] = discount[rank] if rank <= depth else 0.0
         share, value = weight[task], 0.0
         for p in range(1, R + 1):
             place[slot[p]] = p
@@ -154,7 +156,6 @@ def sweep(
             likely = n_kept + (n_events + n_kept // max(done, 1)) * (tasks[1] - task) * 9 // 8
             kept, steps = longer_ints(kept, likely), longer_floats(steps, likely)
         code_mask = (1 << (code_bits - 1)) - 1
-        current, inside, peak = 0, 0.0, 0.0
         for e in range(n_events):
             event = events[e]
             g, way = (event >> 1) & code_mask, 1 - 2 * (event & 1)
@@ -171,17 +172,9 @@ def sweep(
             step = position[q] * share * (table[q + c + way] - table[q + c])
             key = (event >> code_bits) << (KEY_BITS - t_bits)
             kept[n_kept], steps[n_kept] = key, step
-            if step == 0.0:
-                continue
-            n_kept += 1
+            n_kept += step != 0.0
             b = key >> (KEY_BITS - BIN_BITS)
-            if b != current:
-                bins[current, 0] += inside
-                bins[current, 1] += peak
-                current, inside, peak = b, 0.0, 0.0
-            inside += step
-            peak = max(peak, inside)
-        bins[current, 0] += inside
-        bins[current, 1] += peak
+            bins[b, 0] += step
+            bins[b, 1] += max(step, 0.0)
         ends[task] = n_kept
     return kept, steps, n_kept
