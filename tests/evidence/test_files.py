@@ -4,6 +4,7 @@ import copy
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -47,6 +48,13 @@ def test_it_comes_back_to_the_bit(kept, tmp_path) -> None:
     assert back.evidence.fold_normalizers == kept.evidence.fold_normalizers
     assert back.refits.weights.tobytes() == kept.refits.weights.tobytes()
     assert [path.name for path in tmp_path.iterdir()] == ["m.evidence.json"]
+
+
+def test_skipped_refits_come_back_too(kept, tmp_path) -> None:
+    none = np.zeros((0, 3))
+    skipped = kept.refits._replace(weights=none, before=none, kind="none", note="Skipped.")
+    save_evidence(replace(kept, refits=skipped), tmp_path / "m.json")
+    assert load_evidence(tmp_path / "m.json").refits.weights.shape == (0, 3)
 
 
 @settings(max_examples=30, deadline=None)

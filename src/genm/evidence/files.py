@@ -179,7 +179,7 @@ def _words(table: _Table, key: str) -> tuple[str, ...]:
 
 
 def _floats(table: _Table, key: str, shape: tuple[int, ...]) -> Array:
-    """Take numbers of the given shape; -1 stands for any length."""
+    """Take numbers of the given shape; -1 stands for any length of a list, and any number of rows."""
     found = table.take(key, list)
     rows: list[Any] = found if len(shape) > 1 else [found]
     wide = shape[-1]
@@ -191,10 +191,10 @@ def _floats(table: _Table, key: str, shape: tuple[int, ...]) -> Array:
             raise ModelError(f'{table.place}: expected "{key}" to hold {wide} numbers; found {size}.')
         if not all(type(number) in (int, float) for number in row):
             raise ModelError(f'{table.place}: expected "{key}" to hold numbers only.')
-    array = np.array(found, np.float64).reshape(len(rows), -1) if len(shape) > 1 else np.array(found, np.float64)
+    array = np.array(found, np.float64)
     if not np.isfinite(array).all():
         raise ModelError(f'{table.place}: expected "{key}" to hold finite numbers.')
-    return array if array.size or len(shape) == 1 else array.reshape(len(rows), max(wide, 0))
+    return array.reshape(len(rows), wide) if len(shape) > 1 else array
 
 
 def _columns(table: _Table, key: str, n: int, names: tuple[str, ...] | None = None) -> dict[str, Array]:

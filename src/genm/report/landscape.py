@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from genm._math.compiled import kernel
 from genm._math.crossings import Room, line_profile
 from genm.align import Aligned
 from genm.evaluate import AlignedEvaluator, Measure
@@ -123,10 +124,17 @@ def join_steps(points: Array, values: Array, most: int) -> tuple[Array, Array, f
 
 def _groups(heights: Array, span: float) -> NDArray[np.int64]:
     """Return where runs of neighbours begin that differ by no more than `span`, each as long as can be."""
-    firsts, low, high = [0], heights[0], heights[0]
-    for i, height in enumerate(heights.tolist()):
-        low, high = min(low, height), max(high, height)
-        if high - low > span:
-            firsts.append(i)
-            low = high = height
-    return np.array(firsts)
+    firsts = np.empty(len(heights), np.int64)
+    return firsts[: _write_groups(heights, span, firsts)]
+
+
+@kernel
+def _write_groups(heights: Array, span: float, firsts: NDArray[np.int64]) -> int:
+    n, low, high = 0, 0.0, 0.0
+    for i in range(len(heights)):
+        low, high = min(low, heights[i]), max(high, heights[i])
+        if i == 0 or high - low > span:
+            firsts[n] = i
+            n += 1
+            low = high = heights[i]
+    return n
