@@ -77,6 +77,15 @@ def test_no_gain_is_said_plainly(report, advice, said):
     assert "are better" not in words
 
 
+def test_a_loss_that_is_no_luck_is_called_one(report):
+    changed = copy.deepcopy(report)
+    changed["headline"]["gains"][1].update(difference=-0.05, p=0.0001, significant=False)
+    changed["headline"]["gains"][2].update(difference=-0.05, p=0.3, significant=False)
+    words = text_of(report_page(changed))
+    assert "p < 0.001, significantly worse" in words
+    assert "p = 0.30, not significant" in words
+
+
 def test_tables_hold_every_number_without_a_script(report, words):
     for row in report["spread"]["rows"]:
         assert decimals(row["weight"]) in words

@@ -35,14 +35,14 @@ def headline(report: Report) -> str:
     """Say first how much better the fusion is, and whether that is more than luck."""
     head, name = report["headline"], measure_name(report["measure"])
     sign, tag = _TAGS[head["advice"]]
-    gain = head["gains"][0] if head["gains"] else None
-    difference = signed(gain["difference"]) if gain else NONE
+    gain = head["gains"][0]
+    difference = f"{signed(gain['difference'])}\u00a0{escape(name)}"
     words = {
-        "adopt": f"The learned weights are better: {difference}\u00a0{escape(name)} over the {_rival(gain)}",
-        "judge-more": f"No significant gain ({difference}\u00a0{escape(name)}): keep what you have, or judge more",
+        "adopt": f"The learned weights are better: {difference} over the {escape(gain['over'])}",
+        "judge-more": f"No significant gain ({difference}): keep what you have, or judge more",
         "keep": "No significant gain: keep what you have",
     }[head["advice"]]
-    low, high = head["interval"] or (None, None)
+    low, high = head["interval"]
     spread = (
         "" if low is None or high is None else f" ({percent(head['confidence'])} interval {low:.4f} to {high:.4f})"
     )
@@ -61,14 +61,11 @@ def headline(report: Report) -> str:
     )
 
 
-def _rival(gain: Gain | None) -> str:
-    return escape(gain["over"]) if gain else "rest"
-
-
 def _gain_card(gain: Gain, name: str, confidence: float) -> str:
     total = gain["n_better"] + gain["n_equal"] + gain["n_worse"]
     pieces = [("good", gain["n_better"]), ("flat", gain["n_equal"]), ("bad", gain["n_worse"])]
-    luck = "significant" if gain["significant"] else "not significant"
+    worse = gain["difference"] < 0 and gain["p"] < 1.0 - confidence
+    luck = "significant" if gain["significant"] else "significantly worse" if worse else "not significant"
     return (
         f'<article class="card"><h2>Over {isolated(gain["over"])}</h2>'
         f'<p class="figure">{signed(gain["difference"])} <small>{escape(name)}</small></p>'
@@ -88,13 +85,15 @@ def weights(report: Report) -> str:
         "folds": f"{spread['n_samples']} folds of the cross-validation",
         "none": "",
     }[spread["kind"]]
-    loss = "" if spread["plateau_loss"] is None else f" by at most {spread['plateau_loss']:g}"
     top = max((row["weight"] for row in spread["rows"]), default=1.0)
     head = ("Ranker", "Weight", "", f"95% of {refits}" if refits else "Spread", "Plateau", "Lost without it")
     rows = [_weight_row(row, top) for row in spread["rows"]]
-    caption = (
-        f"Weights. Plateau: between these the weight may stand and training {escape(_name(report))} falls{loss}."
-    )
+    caption = "Weights."
+    if spread["plateau_loss"] is not None:
+        caption += (
+            f" Plateau: between these the weight may stand, the others in proportion, and training "
+            f"{escape(_name(report))} falls by at most {spread['plateau_loss']:g}."
+        )
     return (
         '<section id="weights" aria-labelledby="weights-title"><h2 id="weights-title">Weights</h2>'
         "<p>How much each ranker counts, and how sure that is. A weight whose spread is wide, or whose plateau is "
