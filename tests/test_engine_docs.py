@@ -151,7 +151,7 @@ def test_the_search_with_qdrant_itself(name: str, exported: Callable[[str], None
     points = [models.PointStruct(id=i, vector={"embedding": [1.0, i, 2.0], "text": sparse}) for i in range(5)]
     client.upsert("articles", points)
     exported(name)
-    assert len(searched(name, client=client, sparse=sparse)["points"]) == 5
+    assert len(searched(name, client=client, sparse=sparse)["answer"].points) == 5
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -125,9 +125,7 @@ from qdrant_client import models
 
 request = models.QueryRequest.model_validate_json(Path("FILE").read_text(encoding="utf-8"))
 request.prefetch[0].query, request.prefetch[1].query = sparse, vector
-points = client.query_points(
-    "articles", prefetch=request.prefetch, query=request.query, limit=request.limit
-).points""",
+answer = client.query_points("articles", prefetch=request.prefetch, query=request.query, limit=request.limit)""",
 )
 _SOURCES = ("qdrant.tech documentation: hybrid queries, search relevance (formula)",)
 _COMMON: dict[str, Any] = {
