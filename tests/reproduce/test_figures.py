@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ET
 import pytest
 from reproduced import collection, results
 
-from genm.reproduce.figures import draw_figures
+from genm.reproduce.figures import draw_figures, some_queries
 
 HOSTILE = ("plain", "<script>$x$</script>", "a" * 90, "_名前\x00\u202e")
 SVG = "{http://www.w3.org/2000/svg}"
@@ -70,6 +70,16 @@ def test_names_come_from_the_data_and_cannot_break_out():
 def test_few_rankers_leave_out_what_needs_more(drawings):
     found = draw_figures(results(collection("mine", "mine", rankers=("a",))))
     assert {d.name for d in drawings} - {d.name for d in found} == {"objective", "smoothing", "simplex"}
+
+
+def test_of_a_large_collection_some_queries_are_drawn_and_the_caption_says_so(monkeypatch):
+    monkeypatch.setattr("genm.reproduce.figures.MOST_ROWS", 200)
+    found = collection(rankers=("a", "b"))
+    aligned, name = some_queries(found)
+    assert name == "MED (3 of 8 judged queries)"
+    assert list(aligned.queries) == [found.aligned.queries[q] for q in (0, 4, 7)]
+    monkeypatch.setattr("genm.reproduce.figures.MOST_ROWS", 480)
+    assert some_queries(found) == (found.aligned, "MED")
 
 
 def test_without_collections_only_the_sigmoid_is_left():

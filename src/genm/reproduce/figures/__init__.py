@@ -2,6 +2,9 @@
 
 from collections.abc import Callable, Iterator
 
+import numpy as np
+
+from genm.align import Aligned
 from genm.progress import Progress, silent
 from genm.reproduce.figures.drawing import Drawing
 from genm.reproduce.figures.learning import draw_learning, learning_curves
@@ -18,12 +21,15 @@ __all__ = ["Drawing", "draw_figures"]
 
 _PAPERS_CHOICE = "med"
 """The collection that the paper draws where it draws only one."""
+MOST_ROWS = 150_000
+"""Scored documents of all queries together that the figures of one collection look at thousands of times."""
 
 
 def draw_figures(results: Results, *, progress: Progress = silent) -> tuple[Drawing, ...]:
     """Return all figures that the results can give, in the order of the page; needs the extra `plots`.
 
-    Figures of a single collection show MED, as in the paper, or the first collection that there is.
+    Figures of a single collection show MED, as in the paper, or the first collection that there is. Of a large one
+    they show some queries only, evenly spread, and say so.
     """
     makers = _makers(results)
     drawings = []
@@ -57,14 +63,27 @@ def _recall(results: Results) -> Iterator[Drawing]:
 
 
 def _line(found: CollectionResult) -> Iterator[Drawing]:
-    pair = pair_of(found.aligned)
-    yield draw_objective(pair, found.title)
-    yield draw_smoothing(pair, found.title)
+    aligned, name = some_queries(found)
+    pair = pair_of(aligned)
+    yield draw_objective(pair, name)
+    yield draw_smoothing(pair, name)
 
 
 def _simplex(found: CollectionResult) -> Iterator[Drawing]:
-    yield draw_simplex(landscape_of(found.aligned), found.title)
+    aligned, name = some_queries(found)
+    yield draw_simplex(landscape_of(aligned), name)
 
 
 def _learning(found: CollectionResult) -> Iterator[Drawing]:
-    yield draw_learning(learning_curves(found.aligned), found.title)
+    aligned, name = some_queries(found)
+    yield draw_learning(learning_curves(aligned), name)
+
+
+def some_queries(found: CollectionResult) -> tuple[Aligned, str]:
+    """Return as many of a collection's queries as its figures have time for, and its title with their number."""
+    aligned, n = found.aligned, len(found.aligned.queries)
+    kept = min(n, max(1, n * MOST_ROWS // max(1, len(aligned.doc))))
+    if kept == n:
+        return aligned, found.title
+    positions = np.unique(np.linspace(0, n - 1, kept).round().astype(np.int64))
+    return aligned.select(positions), f"{found.title} ({len(positions)} of {n} judged queries)"

@@ -47,7 +47,7 @@ def draw_objective(pair: Pair, collection: str) -> Drawing:
         f"0.001 the best of {len(pair.weight):,} points is {pair.exact[best]:.4f}, at {pair.weight[best]:.3f}. "
         f"Between the points MAP is a step function: on this line it changes at {steps.n_swaps:,} places, and its "
         f"maximum is {steps.value:.4f}, held from {steps.low:.5f} to {steps.high:.5f}. "
-        f"All judged queries take part, so this is a picture of the objective, not of what a learner reaches on "
+        f"No query is held out, so this is a picture of the objective, not of what a learner reaches on "
         f"queries it has not seen."
     )
     return Drawing("objective", "What is maximised: a staircase", caption, svg)

@@ -111,7 +111,7 @@ def draw_simplex(found: Landscape, collection: str) -> Drawing:
         f"starts in each corner (β = {PAPER_BETA:.0f}); its large marks are where it ends, and the best of them "
         f"has a MAP of: {reached}. The exact line search is drawn from start to end only. The star is the best "
         f"of all, {problem.exact(best):.4f} at {weights}; a search of the whole triangle proves that no weights "
-        f"reach more than {max(found.optimum.upper, problem.exact(best)):.4f}. All judged queries take part."
+        f"reach more than {max(found.optimum.upper, problem.exact(best)):.4f}. No query is held out here."
     )
     return Drawing("simplex", "All weights of three rankers, and how the fusers climb", caption, svg)
 
