@@ -22,7 +22,6 @@ from genm.reproduce.cells import Table
 from genm.reproduce.methods import (
     AUTO,
     BAT,
-    CLIMBS,
     ENM,
     ON,
     RULES,
@@ -106,7 +105,7 @@ def _with_more_rankers(
     scores = rules(aligned)
     more = trial.singles() | trial.fixed({UNIFORM_MINMAX: scores[UNIFORM]}, "baseline")
     more |= trial.fixed({RRF: scores[RRF]}, "rule") | trial.unsupervised({UNS: CotrainFuser().fit(aligned)})
-    more |= trial.supervised({BAT: lambda fold: NewtonFuser(starts=fold.starts[:CLIMBS]).fit_problem(fold.problem)})
+    more |= trial.supervised({BAT: lambda fold: NewtonFuser(starts=fold.starts[:1]).fit_problem(fold.problem)})
     return more, aligned.rankers, notes
 
 

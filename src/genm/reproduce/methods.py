@@ -24,7 +24,7 @@ BOOSTING, IP, AUTO = "EnM, boosting stage", "gEnM.IP", "auto"
 ON_PRINTED, UNS_COTRAINED = "gEnM.ON, printed steps", "UnsEnM, co-trained"
 SUPERVISED = (BAT, ON, IP, AUTO)
 """Ours that learn from labels."""
-CLIMBS = 3
+CLIMBS = 2
 """Of the binary starts, so many with the highest MAP on the training queries are climbed from by Newton's method;
 the other methods, which depend less on it, begin at the first of them."""
 COMBSUM_MINMAX, COMBSUM_Z, COMBMNZ, ISR = "CombSUM, min-max", "CombSUM, z-score", "CombMNZ", "ISR"
@@ -62,7 +62,7 @@ def learners() -> dict[str, Learn]:
         BOOSTING: lambda fold: BoostFuser(search=False).fit_problem(fold.problem),
         BAT: lambda fold: NewtonFuser(starts=fold.starts[:CLIMBS]).fit_problem(fold.problem),
         ON: lambda fold: OnlineFuser(starts=fold.starts[:1]).fit_problem(fold.problem),
-        IP: lambda fold: BarrierFuser(starts=fold.starts[:1], tol=1e-5).fit_problem(fold.problem),
+        IP: lambda fold: BarrierFuser(starts=fold.starts[:1], tol=1e-4).fit_problem(fold.problem),
         AUTO: lambda fold: AutoFuser(tol=1e-4).fit(fold.aligned()),
         ON_PRINTED: _online_as_printed,
     }

@@ -178,9 +178,9 @@ def repairs_table(found: Found) -> Table:
             "Hessian times the gradient, G^k sums beta * s, the second derivative is divided by (1 + G)^2, pairs "
             "further apart than 2 / beta do not count, the last iterate is kept and its negative weights are set "
             "to 0. The last row, the safeguarded search on the simplex, is gEnM.BAT as this package has it.",
-            "Uniform: one climb, from uniform weights. Chosen: three climbs, from the binary starts with the "
+            "Uniform: one climb, from uniform weights. Chosen: two climbs, from the binary starts with the "
             "highest MAP on the training queries, of which the best end there is kept; that hides much, since a "
-            "climb that leads nowhere still has three good starts to choose from.",
+            "climb that leads nowhere still has two good starts to choose from.",
         ),
     )
 
