@@ -1,0 +1,43 @@
+"""Every command of docs/report.md is run, on the sample that its figures belong to."""
+
+import os
+from pathlib import Path
+
+import pytest
+from console_pages import blurred, run_all, write
+
+from genm.evidence import refits
+from genm.report import landscape, sample
+
+PAGE = Path(__file__).parents[2] / "docs" / "report.md"
+
+
+@pytest.fixture(scope="module")
+def outcomes(genm, made_up, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("report-page")
+    for path in made_up.iterdir():
+        (folder / path.name).write_bytes(path.read_bytes())
+    return run_all(genm, PAGE, folder)
+
+
+def test_the_page_shows_what_is_printed(outcomes):
+    if os.environ.get("GENM_WRITE_DOCS"):
+        write(PAGE, outcomes)
+    assert len(outcomes) == 4
+    for command, shown, done, printed in outcomes:
+        assert done.code == 0, (command, done.err)
+        assert blurred(printed) == blurred(shown), f"{command}\n{printed}"
+
+
+def test_the_limits_are_those_of_the_code():
+    page = PAGE.read_text(encoding="utf-8")
+    assert f"{sample.TABLE_ROWS:,} queries" in page
+    assert f"{sample.TABLE_SCORES // 10**6} million scores" in page
+    assert f"| {sample.LANDSCAPE_WORK // 10**6} million, counted" in page
+    assert f"| {sample.DETAIL_QUERIES}, the largest gains" in page
+    assert f"{sample.SLIDER_SCORES:,} scores" in page
+    assert f"beyond {landscape.MOST_STEPS} are joined" in page
+    assert f"more than {landscape.PLATEAU_LOSS} is lost" in page
+    assert f"in {landscape.N_GRID}ths" in page
+    assert f"{refits.N_RESAMPLES} refits on queries" in page
+    assert f"beyond {refits.WARM_ROWS // refits.FEWEST // 10**6} million rows" in page
