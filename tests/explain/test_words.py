@@ -69,7 +69,7 @@ def test_twins_are_named(worth):
 def test_choices(worth):
     few = Choice("greedy", ("a",), 0.5, -0.001, 0.41, 0.004, 7)
     assert about_choice(worth, few).endswith(
-        "not significantly worse (paired Wilcoxon test, p = 0.41 at 0.05, greedy search); "
+        "not significantly worse (paired Wilcoxon and t-test, p = 0.41 at 0.05, greedy search); "
         "chosen out of 7 subsets, it loses at most 0.0040."
     )
     assert "it may lose up to 0.0300: more queries would tell" in about_choice(worth, replace(few, bound=0.03))

@@ -63,12 +63,12 @@ def about_choice(worth: Worth, choice: Choice) -> str:
         everyone = "Both" if len(worth.rankers) == 2 else f"All {len(worth.rankers)}"
         return (
             f"{everyone} are needed: every smaller choice that was tried is significantly worse "
-            f"(paired Wilcoxon test at {level}, {choice.how} search)."
+            f"(paired Wilcoxon or t-test at {level}, {choice.how} search)."
         )
     does = "does" if len(choice.rankers) == 1 else "do"
     head = (
         f"{names_of(choice.rankers)} {does}: {worth.measure} {choice.value:.4f} against {worth.value:.4f} of all, "
-        f"not significantly worse (paired Wilcoxon test, p = {choice.p:.2g} at {level}, {choice.how} search)"
+        f"not significantly worse (paired Wilcoxon and t-test, p = {choice.p:.2g} at {level}, {choice.how} search)"
     )
     looks = f"chosen out of {choice.n_looks} subsets"
     if choice.bound <= worth.margin:
