@@ -9,12 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import made_up
 
+from genm._math.climbing import climb
 from genm.align import Aligned
 from genm.auto import AutoFuser, fit, make_fuser
 from genm.errors import ConvergenceWarning, InputError
-from genm.evaluate import evaluate_aligned
+from genm.evaluate import evaluate_aligned, parse_measure
 from genm.learn import BarrierFuser, ExactFuser, NewtonFuser
 from genm.learn.problem import Problem
+from genm.learn.tasks import tasks_of
 
 MEASURES = ["AP", "AP@10", "P@5", "R@10", "RR", "RR@3", "nDCG", "nDCG@10", "Success@3", "Rprec"]
 
@@ -34,7 +36,7 @@ def grid(n_rankers: int, steps: int) -> list[np.ndarray]:
 @settings(deadline=None, max_examples=10)
 @given(
     st.integers(0, 10**6),
-    st.lists(st.floats(0.0, 1.2), min_size=2, max_size=4),
+    st.lists(st.floats(0.0, 1.2), min_size=2, max_size=5),
     st.integers(2, 10),
     st.integers(10, 60),
     st.booleans(),
@@ -51,6 +53,14 @@ def test_never_below_the_smooth_fusers_in_training(
         warnings.simplefilter("ignore", ConvergenceWarning)
         smooth = [NewtonFuser().fit(aligned).weights_, AutoFuser(folds=2, repeats=1).fit(aligned).learned_]
     assert exact.objective_ >= max(reached(aligned, weights) for weights in smooth) - 1e-12
+
+
+def test_no_line_through_the_weights_improves_them() -> None:
+    for seed in range(3):
+        aligned = made_up(seed, quality=(0.7, 0.6, 0.5), n_queries=12)
+        tasks = tasks_of(aligned, parse_measure("AP"))
+        fuser = ExactFuser().fit(aligned)
+        assert climb(tasks, fuser.best_weights_)[1] == pytest.approx(fuser.best_value_, abs=1e-12)
 
 
 def test_never_below_the_barrier_fuser_either() -> None:

@@ -17,6 +17,7 @@ from genm.align import Aligned
 from genm.errors import ConvergenceWarning, InputError
 from genm.evaluate import Measure, parse_measure
 from genm.learn._base import Fuser, Step
+from genm.learn.newton import NewtonFuser
 from genm.learn.plateau import Plateau, centre_of_plateau, plateau_around
 from genm.learn.problem import Beta, Problem
 from genm.learn.scorer import Scorer, with_level
@@ -36,8 +37,9 @@ class ExactFuser(Fuser):
 
     Objective: the measure itself, any that is a function of the ranking (AP, P@k, R@k, RR, nDCG, Success@k,
     Rprec). Set: the simplex. Two rankers: the best of the whole line, certified. More: from the optima of the
-    smoothed MAP and the simple weights, the `n_climbs` best of them, along one ranker against all others, one
-    against one, and `n_random` random lines a round, until no line improves; never worse than where it began.
+    smoothed MAP, gEnM.BAT's among them, and the simple weights, the `n_climbs` best of them, along one ranker
+    against all others, one against one, and `n_random` random lines a round, until no line improves; never worse
+    than where it began, and so never below gEnM.BAT on the training queries.
 
     `certify=True` goes on with branch and bound over the whole simplex until at most `gap` is left, or for
     `seconds`; without a time limit met the result is the same on any machine. `weights="centre"` takes the centre
@@ -170,6 +172,9 @@ class ExactFuser(Fuser):
             return [uniform]
         begun = simple_starts(max(units, key=scorer.mean))
         found = [quasi_newton(smooth.gradient, start, tol=1e-6, max_iter=100).alpha for start in begun]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # any point will do to begin at
+            found.append(NewtonFuser(seed=self.seed).fit_problem(smooth).weights_)
         kept: list[Array] = []
         for weights in sorted([*found, uniform, *units], key=scorer.mean, reverse=True):
             if all(float(np.abs(weights - other).max()) > APART for other in kept):
