@@ -213,6 +213,12 @@ def _longer_ints(array: Ints, needed: int) -> Ints:
 
 
 @kernel
+def _block(values: Floats, n_rows: int, at: int, m: int) -> Floats:
+    """Return the rows of a cell's pairs, which lie one after the other."""
+    return values[n_rows * at : n_rows * (at + m)].reshape(n_rows, m)
+
+
+@kernel
 def explore(
     x: Floats,
     owner: Owners,
@@ -255,7 +261,7 @@ def explore(
     depth, n_cells, n_pairs, n_log, largest, arrived = 0, 0, 0, zero, 0.0, True
     while depth >= 0:
         m, at = sizes[depth], begins[depth]
-        own, mine = values[(K + 1) * at : (K + 1) * (at + m)].reshape(K + 1, m), owners[at : at + m]
+        own, mine = _block(values, K + 1, at, m), owners[at : at + m]
         done = halves[depth] == 2
         if arrived:
             arrived = False
@@ -342,7 +348,7 @@ def explore(
             values = _longer_floats(values, (K + 1) * (low + n_open))
             owners = _longer_ints(owners, low + n_open)
             second = _longer_ints(second, low + n_open)
-            own, mine = values[(K + 1) * at : (K + 1) * (at + m)].reshape(K + 1, m), owners[at : at + m]
+            own, mine = _block(values, K + 1, at, m), owners[at : at + m]
         for i in range(K):
             source, target = own[K if i == gone else i], values[(K + 1) * low + i * n_open :]
             for e in range(n_open):
