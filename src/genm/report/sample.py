@@ -14,11 +14,11 @@ DETAIL_QUERIES = 200
 """Queries that open to their documents."""
 EXTREMES = 25
 """Of these, at most so many of the largest gains and as many of the largest losses."""
-SLIDER_SCORES = 200_000
-"""Scores that travel with the page for ranking anew; in double precision they take 2 MB."""
+SLIDER_SCORES = 160_000
+"""Scores that travel with the page for ranking anew; in double precision they take 1.7 MB."""
 LANDSCAPE_WORK = 4_000_000
 """Rows times relevant documents, for lines and maps over the weights."""
-TABLE_SCORES = 16_000_000
+TABLE_SCORES = 8_000_000
 """Rows times rankers, for tables, curves and coverage."""
 TABLE_ROWS = 20_000
 """Queries in the table of queries."""
