@@ -6,6 +6,7 @@ from problems import made_up
 
 from genm.evidence import UNIFORM
 from genm.fuse import fuse_scores, rule_scores
+from genm.learn import CotrainFuser
 from genm.learn.problem import Problem
 from genm.reproduce.methods import (
     BAT,
@@ -15,6 +16,7 @@ from genm.reproduce.methods import (
     SUPERVISED,
     UNS,
     UNS_COTRAINED,
+    UNS_HALF,
     kind_of,
     learners,
     repaired,
@@ -43,6 +45,12 @@ def test_every_learner_learns_a_distribution(fold, name):
     weights = learners()[name](fold).weights_
     assert (weights >= 0).all()
     assert weights.sum() == pytest.approx(1)
+
+
+def test_unsenm_of_one_half_is_the_fuser_fitted_there(fold):
+    wanted = CotrainFuser(beta=40.0).fit(fold.aligned()).weights_
+    np.testing.assert_allclose(learners()[UNS_HALF](fold).weights_, wanted, rtol=1e-12)
+    assert kind_of(UNS_HALF) == "unsupervised"
 
 
 def test_names_and_kinds():

@@ -1,7 +1,8 @@
 """The methods of the tables: what learns from labels, what does without, and what has nothing to learn."""
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from functools import cache
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from genm.evidence import RRF, UNIFORM
 from genm.fuse import rule_scores
 from genm.learn import BarrierFuser, BoostFuser, CotrainFuser, Fuser, NewtonFuser, OnlineFuser
 from genm.learn.problem import Problem
+from genm.learn.quality import estimate_quality, fake_labels
 from genm.learn.starts import starting_points
 from genm.reproduce.paper import PAPER_BETA
 from genm.reproduce.printed import REPAIRS, Cut, PrintedFuser, cut_of
@@ -21,7 +23,7 @@ Array = NDArray[np.float64]
 
 ENM, BAT, ON, UNS = "EnM", "gEnM.BAT", "gEnM.ON", "UnsEnM"
 BOOSTING, IP, AUTO = "EnM, boosting stage", "gEnM.IP", "auto"
-ON_PRINTED, UNS_COTRAINED = "gEnM.ON, printed steps", "UnsEnM, co-trained"
+ON_PRINTED, UNS_COTRAINED, UNS_HALF = "gEnM.ON, printed steps", "UnsEnM, co-trained", "UnsEnM, from one half"
 SUPERVISED = (BAT, ON, IP, AUTO)
 """Ours that learn from labels."""
 CLIMBS = 2
@@ -44,7 +46,26 @@ class Training(NamedTuple):
     """Algorithm 2 of these queries."""
 
 
-Learn = Callable[[Training], Fuser]
+class Learned(Protocol):
+    """What is asked of whatever has learned: a fuser, or less."""
+
+    @property
+    def weights_(self) -> Array:
+        """The weights, a distribution."""
+
+    @property
+    def converged_(self) -> bool:
+        """Whether it stopped by itself."""
+
+
+class Estimate(NamedTuple):
+    """Weights that took no iterations."""
+
+    weights_: Array
+    converged_: bool = True
+
+
+Learn = Callable[[Training], Learned]
 
 
 def training(whole: Problem, aligned: Aligned, queries: NDArray[np.intp]) -> Training:
@@ -52,12 +73,13 @@ def training(whole: Problem, aligned: Aligned, queries: NDArray[np.intp]) -> Tra
     problem = whole.select(queries)
     points = starting_points(len(problem.rankers), seed=0)
     best = np.argsort([-problem.exact(point) for point in points], kind="stable")
-    return Training(problem, points[best], lambda: aligned.select(queries), cut_of(problem))
+    return Training(problem, points[best], cache(lambda: aligned.select(queries)), cut_of(problem))
 
 
 def learners() -> dict[str, Learn]:
-    """Return what learns from labels, by its name in the tables."""
+    """Return what learns on one half of the queries, by its name in the tables; all but UnsEnM reads labels."""
     found: dict[str, Learn] = {
+        UNS_HALF: _estimated,
         ENM: lambda fold: BoostFuser().fit_problem(fold.problem),
         BOOSTING: lambda fold: BoostFuser(search=False).fit_problem(fold.problem),
         BAT: lambda fold: NewtonFuser(starts=fold.starts[:CLIMBS]).fit_problem(fold.problem),
@@ -69,6 +91,13 @@ def learners() -> dict[str, Learn]:
     found |= {repaired(n): _printed(n) for n in range(len(REPAIRS))}
     found |= {repaired(n, alone=True): _printed(n, alone=True) for n in range(len(REPAIRS) + 1)}
     return found
+
+
+def _estimated(fold: Training) -> Learned:
+    """Return where UnsEnM stays by default, without measuring what it has no use for."""
+    aligned, uns = fold.aligned(), CotrainFuser()
+    marks = fake_labels(aligned, labels=uns.labels, n=uns.n, threshold=uns.threshold)
+    return Estimate(estimate_quality(aligned, marks).weights())
 
 
 def _online_as_printed(fold: Training) -> Fuser:
@@ -115,7 +144,9 @@ def rules(aligned: Aligned) -> Mapping[str, Array]:
 
 
 def kind_of(name: str) -> Kind:
-    """Return what a method that learns from labels is to the tables."""
+    """Return what a method that learns on one half is to the tables."""
     if name in SUPERVISED:
         return "supervised"
+    if name == UNS_HALF:
+        return "unsupervised"
     return "baseline" if name in (ENM, BOOSTING) else "printed"
