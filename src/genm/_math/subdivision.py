@@ -29,6 +29,7 @@ from genm._math.bounds import (
 )
 from genm._math.compiled import kernel
 from genm._math.gains import Floats, Ints
+from genm._math.growing import longer_floats, longer_ints
 
 CUT = 1e-10
 """A cut through a pair's swap points is made this far on its losing side, so that both halves know the pair."""
@@ -191,28 +192,6 @@ def _decisive_cut(x: Floats, owner: Owners, tables: Tables, lost: Ints, level: I
 
 
 @kernel
-def _longer_floats(array: Floats, needed: int) -> Floats:
-    """Return the array, or a longer copy in which `needed` entries fit."""
-    if needed <= len(array):
-        return array
-    longer = np.empty(2 * needed)
-    for e in range(len(array)):
-        longer[e] = array[e]
-    return longer
-
-
-@kernel
-def _longer_ints(array: Ints, needed: int) -> Ints:
-    """Return the array, or a longer copy in which `needed` entries fit."""
-    if needed <= len(array):
-        return array
-    longer = np.empty(2 * needed, array.dtype)
-    for e in range(len(array)):
-        longer[e] = array[e]
-    return longer
-
-
-@kernel
 def _block(values: Floats, n_rows: int, at: int, m: int) -> Floats:
     """Return the rows of a cell's pairs, which lie one after the other."""
     return values[n_rows * at : n_rows * (at + m)].reshape(n_rows, m)
@@ -283,10 +262,10 @@ def explore(
             done = bound[depth] <= best + gap or m == 0 or depth == DEEPEST - 1 or stop[0] != 0
             if done and bound[depth] > best + gap and stop[0] == 0:
                 steps, shares = (
-                    _longer_ints(steps, n_steps + depth + 1),
-                    _longer_floats(shares, n_steps + depth + 1),
+                    longer_ints(steps, n_steps + depth + 1),
+                    longer_floats(shares, n_steps + depth + 1),
                 )
-                ends = _longer_ints(ends, n_narrow + 1)
+                ends = longer_ints(ends, n_narrow + 1)
                 for d in range(depth):
                     steps[n_steps + d], shares[n_steps + d] = 2 * edge[d] + halves[d] - 1, share[d]
                 n_steps += depth
@@ -307,7 +286,7 @@ def explore(
                     counts[depth, h] = 0
                 _sort_out(own, m, a, b, share[depth], first[:m], second[at : at + m], counts[depth])
             if record:
-                edges, numbers = _longer_ints(edges, n_recorded + 1), _longer_floats(numbers, n_recorded + 1)
+                edges, numbers = longer_ints(edges, n_recorded + 1), longer_floats(numbers, n_recorded + 1)
                 edges[n_recorded] = LEAF if done else edge[depth]
                 numbers[n_recorded] = bound[depth] if done else share[depth]
                 n_recorded += 1
@@ -332,7 +311,7 @@ def explore(
             n_cells += 1
             largest = max(largest, left)
             if record:
-                edges, numbers = _longer_ints(edges, n_recorded + 1), _longer_floats(numbers, n_recorded + 1)
+                edges, numbers = longer_ints(edges, n_recorded + 1), longer_floats(numbers, n_recorded + 1)
                 edges[n_recorded], numbers[n_recorded] = LEAF, left
                 n_recorded += 1
             continue
@@ -345,9 +324,9 @@ def explore(
         low = at + m
         begins[depth], sizes[depth], bound[depth], halves[depth], arrived = low, n_open, left, 0, True
         if low + n_open > len(owners):
-            values = _longer_floats(values, (K + 1) * (low + n_open))
-            owners = _longer_ints(owners, low + n_open)
-            second = _longer_ints(second, low + n_open)
+            room = 2 * (low + n_open)
+            values = longer_floats(values, (K + 1) * room)
+            owners, second = longer_ints(owners, room), longer_ints(second, room)
             own, mine = _block(values, K + 1, at, m), owners[at : at + m]
         for i in range(K):
             source, target = own[K if i == gone else i], values[(K + 1) * low + i * n_open :]

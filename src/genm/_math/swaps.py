@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from genm._math.compiled import kernel
 from genm._math.gains import Floats, Ints
+from genm._math.growing import longer_ints
 
 Singles = NDArray[np.float32]
 
@@ -131,28 +132,6 @@ def _add_events(
         events[n] = (np.int64(at_high[e]) << bits[1]) | (g << 1) | (at_low[e] < 0)
         n += at_high[e] >= 0.0
     return n
-
-
-@kernel
-def longer_ints(array: Ints, needed: int) -> Ints:
-    """Return the array, or a longer copy in which `needed` entries fit."""
-    if needed <= len(array):
-        return array
-    longer = np.empty(max(needed, len(array) * 5 // 4), np.int64)
-    for e in range(len(array)):
-        longer[e] = array[e]
-    return longer
-
-
-@kernel
-def longer_floats(array: Floats, needed: int) -> Floats:
-    """Return the array, or a longer copy in which `needed` entries fit."""
-    if needed <= len(array):
-        return array
-    longer = np.empty(max(needed, len(array) * 5 // 4))
-    for e in range(len(array)):
-        longer[e] = array[e]
-    return longer
 
 
 @kernel

@@ -10,7 +10,8 @@ import numpy as np
 
 from genm._math.compiled import kernel
 from genm._math.gains import Floats, Ints
-from genm._math.swaps import BLOCK, KEY_BITS, extremes, find_swaps, fuse_ends, longer_floats, longer_ints
+from genm._math.growing import longer_floats, longer_ints
+from genm._math.swaps import BLOCK, KEY_BITS, extremes, find_swaps, fuse_ends
 
 BIN_BITS = 12
 """The line is cut into 2^12 bins to find where its maximum can be."""
