@@ -25,6 +25,7 @@ def pair(aligned):
 
 def test_the_pair_is_the_papers_or_the_last_two(pair):
     assert pair.rankers == ("ldi", "plsi")
+    assert pair_of(collection(rankers=("LDI", "pLSI", "c", "d")).aligned).rankers == ("LDI", "pLSI")
     assert pair_of(collection(rankers=("a", "b", "c")).aligned).rankers == ("c", "b")
     with pytest.raises(InputError, match=r"expected at least two rankers; found a\."):
         pair_of(collection(rankers=("a",)).aligned)

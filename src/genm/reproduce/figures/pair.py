@@ -16,7 +16,7 @@ from genm.learn.tasks import tasks_of
 Array = NDArray[np.float64]
 
 PAPER_PAIR = ("ldi", "plsi")
-"""The two rankers of the paper's figures, the first one's weight on the axis."""
+"""The two rankers of the paper's figures in small letters, the first one's weight on the axis."""
 STEPS = 1000
 """The paper's step is 0.001."""
 
@@ -52,8 +52,9 @@ def pair_of(aligned: Aligned) -> Pair:
     """Return the paper's two rankers, or the last two that there are, and their MAP along the line."""
     if len(aligned.rankers) < 2:
         raise InputError(f"figures: expected at least two rankers; found {', '.join(aligned.rankers) or 'none'}.")
-    paper = all(name in aligned.rankers for name in PAPER_PAIR)
-    names = PAPER_PAIR if paper else (aligned.rankers[-1], aligned.rankers[-2])
+    known = {name.lower(): name for name in aligned.rankers}
+    last = (aligned.rankers[-1], aligned.rankers[-2])
+    names = (known[PAPER_PAIR[0]], known[PAPER_PAIR[1]]) if known.keys() >= set(PAPER_PAIR) else last
     two = select_rankers(aligned, names)
     problem = Problem(two, beta=PAPER_BETA)
     weight = np.arange(STEPS + 1) / STEPS
