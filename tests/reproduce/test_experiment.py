@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from genm.collections import load_collection
 from genm.errors import InputError
-from genm.reproduce import reproduce
+from genm.reproduce import reproduce, study
 from genm.reproduce.methods import AUTO, BAT, ENM, ON, UNS
 from genm.reproduce.writing import results_json
 
@@ -48,14 +49,25 @@ def test_the_seed_draws_the_splits(found, tiny):
     assert "more-rankers" not in [table.key for table in other.tables]
 
 
-def test_refusals(monkeypatch, tmp_path):
+def test_refusals(monkeypatch):
     monkeypatch.delenv("GENM_DATA", raising=False)
     with pytest.raises(InputError, match="GENM_DATA"):
         reproduce(["med"], splits=1)
+    ranked = []
+    monkeypatch.setattr("genm.reproduce.experiment.paper_rankings", lambda *_: ranked.append(1))
+    with pytest.raises(InputError, match="expected one of med"):
+        reproduce(["pydocs", "nowhere"], splits=1)
+    assert ranked == []  # names are looked up before the long work
     with pytest.raises(InputError, match="different names"):
         reproduce(["med", "med"], splits=1)
     with pytest.raises(InputError, match="at least 1"):
         reproduce(["pydocs"], splits=0)
+
+
+def test_the_papers_collections_are_known_however_they_are_spelt(tiny):
+    for spelt, name, title in (("merged", "mc", "MC"), ("MED", "med", "MED"), ("Other", "Other", "Other")):
+        one, _ = study(spelt, load_collection(str(tiny)), splits=1, seed=0, further=False)
+        assert (one.name, one.title) == (name, title)
 
 
 def test_med_comes_out_as_it_is_kept(smart_data):

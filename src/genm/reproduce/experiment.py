@@ -56,10 +56,12 @@ def reproduce(
     of the SMART collections, else GENM_DATA.
     """
     _check(collections, splits)
-    found, notes, timings = [], list[Note](), dict[str, float]()
-    for name in collections:
+    started = time.perf_counter()
+    loaded = [(name, load_collection(name, data=data)) for name in collections]  # all, before the long work begins
+    found, notes, timings = [], list[Note](), {"loading": time.perf_counter() - started}
+    for name, collection in loaded:
         started = time.perf_counter()
-        one, said = study(name, splits=splits, seed=seed, data=data, further=further, progress=progress)
+        one, said = study(name, collection, splits=splits, seed=seed, data=data, further=further, progress=progress)
         found.append(one)
         notes += said
         timings[one.title] = time.perf_counter() - started
@@ -68,15 +70,23 @@ def reproduce(
 
 
 def study(
-    name: str, *, splits: int, seed: int, data: Data = None, further: bool = True, progress: Progress = silent
+    name: str,
+    collection: Collection,
+    *,
+    splits: int,
+    seed: int,
+    data: Data = None,
+    further: bool = True,
+    progress: Progress = silent,
 ) -> tuple[CollectionResult, tuple[Note, ...]]:
     """Run the experiment on one collection; also returns what a reader should know."""
-    title = COLLECTIONS.get(name.lower(), name)
+    known = name.lower().replace("merged", "mc")
+    name = known if known in COLLECTIONS else name
+    title = COLLECTIONS.get(name, name)
 
     def told(task: str, done: int, total: int, /) -> None:
         progress(f"{title}: {task}", done, total)
 
-    collection = load_collection(name, data=data)
     runs = paper_rankings(collection, told)
     aligned = _judged(align_runs(runs, collection.qrels, normalize="none"))
     trial = Trial(aligned, splits=splits, seed=seed, beta=PAPER_BETA, progress=told)
@@ -87,7 +97,9 @@ def study(
         more, rankers, notes = _with_more_rankers(collection, splits, seed, told) if further else ({}, (), ())
     notes += _counted(title, methods)
     facts = _facts(collection, aligned, data)
-    return CollectionResult(name.lower(), title, facts, aligned, trial.fold, methods, more, rankers), notes
+    return CollectionResult(
+        name.lower() if title != name else name, title, facts, aligned, trial.fold, methods, more, rankers
+    ), notes
 
 
 def _rules(trial: Trial) -> dict[str, MethodResult]:
