@@ -93,7 +93,7 @@ def test_without_judgments_it_learns_without_labels_and_says_so(genm, sample):
     assert list(json.loads(found.out)) == ["weights"]
     model = json.loads((sample / "model.json").read_text())
     assert model["method"] == "uns"
-    assert {n["kind"] for n in model["normalizers"].values()} == {"zscore"}
+    assert {row["normalizer"]["kind"] for row in model["rankers"]} == {"zscore"}
     assert not (sample / "model.evidence.json").exists()
 
 

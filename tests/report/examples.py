@@ -4,7 +4,8 @@ import numpy as np
 from problems import made_up
 
 from genm.evaluate import evaluate_aligned
-from genm.report.payload import FORMAT, VERSION, Report, pack
+from genm.report.packing import pack
+from genm.report.payload import FORMAT, VERSION, Report
 
 HOSTILE = (
     "<script>alert('x')</script>",

@@ -16,8 +16,8 @@ from genm.evaluate import evaluate_aligned
 from genm.ids import Ids
 from genm.records import Qrels, ranked_run
 from genm.report.markup import decimals
+from genm.report.packing import pack
 from genm.report.page import report_page
-from genm.report.payload import pack
 from genm.report.sliders import sliders_of
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="needs Playwright's Python client")

@@ -8,7 +8,7 @@ from problems import made_up
 from report.conftest import fit
 
 from genm.report import build_report, sample
-from genm.report.payload import unpack
+from genm.report.packing import unpack
 from genm.report.sample import draw_samples, say_samples
 
 

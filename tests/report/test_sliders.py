@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from report.conftest import gappy
 
 from genm.evaluate import evaluate_aligned
-from genm.report.payload import unpack
+from genm.report.packing import unpack
 from genm.report.sliders import sliders_of
 
 

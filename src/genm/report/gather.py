@@ -23,7 +23,8 @@ from genm.report.data import coverage_of
 from genm.report.documents import details_of
 from genm.report.headline import headline_of, learning_of
 from genm.report.landscape import PLATEAU_LOSS, Landscape
-from genm.report.payload import FORMAT, VERSION, DataWarning, InputFile, QueryTable, Report, WeightSpread, pack
+from genm.report.packing import pack
+from genm.report.payload import FORMAT, VERSION, DataWarning, InputFile, QueryTable, Report, WeightSpread
 from genm.report.sample import DETAIL_QUERIES, Samples, draw_samples, say_samples
 from genm.report.sliders import sliders_of
 from genm.report.systems import curves_of, main_values, measure_systems, rounded, systems_of, table_of

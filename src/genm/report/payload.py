@@ -2,25 +2,15 @@
 
 Everything is plain JSON: text, numbers, lists, objects, null. Ids and texts stand here raw, as the files had them;
 whoever shows them escapes them. A number that does not exist (a p-value of one query, a share of nothing) is null.
-Long arrays are `Packed`. Per-query lists are columns of equal length.
+Long arrays are packed (`genm.report.packing`). Per-query lists are columns of equal length.
 """
 
-import base64
-from typing import Any, Literal, TypedDict
+from typing import Literal, TypedDict
 
-import numpy as np
-from numpy.typing import NDArray
+from genm.report.packing import Packed
 
 FORMAT = "genm-report"
 VERSION = 1
-
-
-class Packed(TypedDict):
-    """An array of numbers: base64 of its bytes, lowest byte first; `shape` is row by row."""
-
-    dtype: Literal["float64", "int32", "uint8"]
-    shape: list[int]
-    base64: str
 
 
 class Gain(TypedDict):
@@ -401,15 +391,3 @@ class Report(TypedDict):
     sampling: list[Sampled]
     """Empty where everything is shown."""
     made: Made
-
-
-def pack(array: NDArray[Any], dtype: Literal["float64", "int32", "uint8"]) -> Packed:
-    """Return an array as JSON carries it."""
-    plain = np.ascontiguousarray(array, np.dtype(dtype).newbyteorder("<"))
-    return {"dtype": dtype, "shape": list(plain.shape), "base64": base64.b64encode(plain.tobytes()).decode()}
-
-
-def unpack(packed: Packed) -> NDArray[Any]:
-    """Return the array again."""
-    raw = base64.b64decode(packed["base64"])
-    return np.frombuffer(raw, np.dtype(packed["dtype"]).newbyteorder("<")).reshape(packed["shape"])

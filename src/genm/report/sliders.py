@@ -8,7 +8,8 @@ from genm._math.scaling import rank_lists
 from genm.align import UNJUDGED, Aligned
 from genm.evaluate import Measure, evaluate_aligned
 from genm.fuse import fuse_scores
-from genm.report.payload import Sliders, pack
+from genm.report.packing import pack
+from genm.report.payload import Sliders
 
 Array = NDArray[np.float64]
 
