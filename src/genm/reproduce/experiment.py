@@ -13,6 +13,7 @@ from genm.cache import content_key
 from genm.collections import load_collection, smart_stopwords
 from genm.errors import ConvergenceWarning, InputError
 from genm.evidence import BEST_SINGLE, RRF, UNIFORM
+from genm.fuse import rule_scores
 from genm.learn import CotrainFuser, NewtonFuser
 from genm.progress import Progress, silent
 from genm.rankers import paper_profile, read_documents
@@ -114,9 +115,9 @@ def _with_more_rankers(
     runs, notes = all_rankings(collection, progress)
     aligned = _judged(align_runs(runs, collection.qrels, normalize="minmax"))
     trial = Trial(aligned, splits=splits, seed=seed, beta="auto", progress=progress)
-    scores = rules(aligned)
-    more = trial.singles() | trial.fixed({UNIFORM_MINMAX: scores[UNIFORM]}, "baseline")
-    more |= trial.fixed({RRF: scores[RRF]}, "rule") | trial.unsupervised({UNS: CotrainFuser().fit(aligned)})
+    more = trial.singles() | trial.fixed({UNIFORM_MINMAX: rule_scores(aligned, "sum")}, "baseline")
+    more |= trial.fixed({RRF: rule_scores(aligned, "rrf")}, "rule")
+    more |= trial.unsupervised({UNS: CotrainFuser().fit(aligned)})
     more |= trial.supervised({BAT: lambda fold: NewtonFuser(starts=fold.starts[:1]).fit_problem(fold.problem)})
     return more, aligned.rankers, notes
 
