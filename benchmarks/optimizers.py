@@ -1,13 +1,14 @@
 """Ways to maximise MAP beside each other, and which optimum is the best choice for queries not seen.
 
-    python -m benchmarks.optimizers [peers] [choices] [--collections NAME ...] [--splits N]
+    python -m benchmarks.optimizers [peers] [choices] [--collections NAME ...] [--only TEXT ...] [--splits N]
 
 `peers`: train MAP, MAP in two-fold cross-validation (the same seeded folds for all), CPU and wall seconds of one
 fit on all queries, on the paper's collections and four rankers with their raw scores. Our methods and the two
 written here see every document; the libraries get the union of the top documents of each ranker (20 for ranx, 100
 for the others), because all documents would take them hours; whatever they learn is measured on all documents like
 everything else. Ours and Nelder-Mead stay on the simplex; the others may take negative weights. A library that is
-not installed is left out, and said so. What compiles at first use is compiled before.
+not installed is left out, and said so. What compiles at first use is compiled before. `--only` keeps those whose
+name holds one of the texts.
 
 `choices`: the best point that exact lines find, the centre of its plateau and the optimum of the smoothed MAP, each
 as it is and three quarters of the way to uniform weights, beside `auto`; held-out MAP over several two-fold splits,
@@ -70,10 +71,15 @@ def optimizers(name: str) -> dict[str, Optimizer]:
     }
 
 
-def study_peers(name: str, aligned: Aligned) -> None:
+def wanted(name: str, only: list[str]) -> dict[str, Optimizer]:
+    every = optimizers(name)
+    return {label: learn for label, learn in every.items() if not only or any(text in label for text in only)}
+
+
+def study_peers(name: str, aligned: Aligned, only: list[str]) -> None:
     n = len(aligned.queries)
     fold = fold_of_queries(n, 2, SEED)
-    for label, learn in optimizers(name).items():
+    for label, learn in wanted(name, only).items():
         try:
             wall, cpu = time.perf_counter(), time.process_time()
             weights = learn(aligned)
@@ -117,10 +123,10 @@ def study_choices(name: str, aligned: Aligned, splits: int) -> None:
         )  # fmt: skip
 
 
-def warm_up() -> None:
+def warm_up(only: list[str]) -> None:
     """Let everyone compile what they compile, on ten tiny queries, and tell how long that took."""
     tiny, seconds = peers.tiny(), {}
-    for label, learn in optimizers(CERTIFIED[0]).items():
+    for label, learn in wanted(CERTIFIED[0], only).items():
         begun = time.perf_counter()
         with contextlib.suppress(ImportError):
             learn(tiny)
@@ -136,6 +142,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", default=["peers", "choices"])
     parser.add_argument("--collections", nargs="+", default=list(COLLECTIONS))
+    parser.add_argument("--only", nargs="+", default=[])
     parser.add_argument("--splits", type=int, default=5)
     options = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)
@@ -145,7 +152,7 @@ def main() -> None:
         rankers=PAPER_RANKERS, scores="raw", **peers.versions(),
     )  # fmt: skip
     if "peers" in options.parts:
-        warm_up()
+        warm_up(options.only)
     for name in options.collections:
         collection = load_collection(name)
         aligned = align_runs(rank_collection(collection, PAPER_RANKERS), collection.qrels, normalize="none")
@@ -154,7 +161,7 @@ def main() -> None:
             collection=name, queries=len(aligned.queries), rows=len(aligned.doc), uniform=round(float(measured), 4)
         )
         if "peers" in options.parts:
-            study_peers(name, aligned)
+            study_peers(name, aligned, options.only)
         if "choices" in options.parts:
             study_choices(name, aligned, options.splits)
 
