@@ -96,7 +96,7 @@ def study(
         methods = trial.singles() | _rules(trial)
         methods |= trial.unsupervised(unsupervised(aligned)) | trial.supervised(learners())
         more, rankers, notes = _with_more_rankers(collection, splits, seed, told) if further else ({}, (), ())
-    notes += _counted(title, methods)
+    notes = tuple(replace(note, text=f"{title}: {note.text}") for note in notes) + _counted(title, methods)
     facts = _facts(collection, aligned, data)
     return CollectionResult(
         name.lower() if title != name else name, title, facts, aligned, trial.fold, methods, more, rankers
