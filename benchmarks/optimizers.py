@@ -5,8 +5,7 @@
 `peers`: train MAP, MAP in two-fold cross-validation (the same seeded folds for all), CPU and wall seconds of one
 fit on all queries, on the paper's collections and four rankers with their raw scores. Our methods and the two
 written here see every document; the libraries get the union of the top documents of each ranker (20 for ranx, 100
-for the others), because all documents would take them hours; whatever they learn is measured on all documents like
-everything else. Ours and Nelder-Mead stay on the simplex; the others may take negative weights. A library that is
+for the others), to keep the run short; whatever they learn is measured on all documents like everything else. Ours and Nelder-Mead stay on the simplex; the others may take negative weights. A library that is
 not installed is left out, and said so. What compiles at first use is compiled before. `--only` keeps those whose
 name holds one of the texts.
 
