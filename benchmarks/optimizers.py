@@ -5,9 +5,10 @@
 `peers`: train MAP, MAP in two-fold cross-validation (the same seeded folds for all), CPU and wall seconds of one
 fit on all queries, on the paper's collections and four rankers with their raw scores. Our methods and the two
 written here see every document; the libraries get the union of the top documents of each ranker (20 for ranx, 100
-for the others), to keep the run short; whatever they learn is measured on all documents like everything else. Ours and Nelder-Mead stay on the simplex; the others may take negative weights. A library that is
-not installed is left out, and said so. What compiles at first use is compiled before. `--only` keeps those whose
-name holds one of the texts.
+for the others), to keep the run short; whatever they learn is measured on all documents like everything else.
+Ours, Nelder-Mead and ranx stay on the simplex; the others may take negative weights. A library that is not
+installed is left out, and said so. What compiles at first use is compiled before. `--only` keeps those whose name
+holds one of the texts.
 
 `choices`: the best point that exact lines find, the centre of its plateau and the optimum of the smoothed MAP, each
 as it is and three quarters of the way to uniform weights, beside `auto`; held-out MAP over several two-fold splits,
