@@ -11,12 +11,13 @@ from genm.align import select_rankers
 from genm.evaluate import AlignedEvaluator, Measure
 from genm.evidence import BEST_SINGLE
 from genm.reproduce.cells import Table, figures, words
-from genm.reproduce.methods import BOOSTING, RULES
+from genm.reproduce.methods import BOOSTING, RULES, UNS_Z
 from genm.reproduce.results import MEASURES, RECALL_LEVELS, CollectionResult, Facts, MethodResult, Results
 
 METHODS = {
     "EnM": "baseline", BOOSTING: "baseline", BEST_SINGLE: "baseline", "gEnM.BAT": "supervised",
     "gEnM.ON": "supervised", "gEnM.IP": "supervised", "auto": "supervised", "UnsEnM": "unsupervised",
+    UNS_Z: "unsupervised",
 }  # fmt: skip
 
 

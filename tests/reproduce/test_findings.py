@@ -16,6 +16,9 @@ def shifted(found, by, names):
     return replace(found, methods=moved)
 
 
+OURS = ("gEnM.BAT", "gEnM.ON", "gEnM.IP", "auto", "UnsEnM", "UnsEnM, z-scores")
+
+
 def headlines(found):
     return [finding.headline for finding in findings_of(results(found))]
 
@@ -23,16 +26,16 @@ def headlines(found):
 def test_everything_ahead_and_everything_behind():
     single = collection().aligned.rankers
     low, high = shifted(collection(), -2.0, (*BEHIND, *single)), shifted(collection(), 2.0, (*BEHIND, *single))
-    assert headlines(shifted(low, 2.0, ("gEnM.BAT", "auto", "UnsEnM"))) == [
+    assert headlines(shifted(low, 2.0, ("gEnM.BAT", "auto", "UnsEnM", "UnsEnM, z-scores"))) == [
         "3 of 3", "1 of 1", "1 of 1", "1 of 1", "1 of 1", "0 of 1"
     ]  # fmt: skip
-    assert headlines(shifted(high, -2.0, ("gEnM.BAT", "gEnM.ON", "gEnM.IP", "auto", "UnsEnM"))) == [
+    assert headlines(shifted(high, -2.0, OURS)) == [
         "0 of 3", "0 of 1", "0 of 1", "0 of 1", "0 of 1", "1 of 1"
     ]  # fmt: skip
 
 
 def test_rows_that_fall_short_are_named_with_their_numbers():
-    found = shifted(collection(), -2.0, ("gEnM.BAT", "gEnM.ON", "gEnM.IP", "auto", "UnsEnM"))
+    found = shifted(collection(), -2.0, OURS)
     first = findings_of(results(found))[0]
     assert len(first.details) == 3
     assert first.details[0].startswith("not MED MAP: -")

@@ -28,10 +28,12 @@ from genm.reproduce.methods import (
     RULES,
     UNS,
     UNS_COTRAINED,
+    UNS_Z,
     kind_of,
     learners,
     rules,
     unsupervised,
+    unsupervised_on_z,
 )
 from genm.reproduce.paper import COLLECTIONS, PAPER_BETA
 from genm.reproduce.protocol import Trial
@@ -94,7 +96,10 @@ def study(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # counted in the notes of each method
         methods = trial.singles() | _rules(trial)
-        methods |= trial.unsupervised(unsupervised(aligned)) | trial.supervised(learners())
+        methods |= trial.unsupervised(unsupervised(aligned)) | trial.fixed(
+            unsupervised_on_z(aligned), "unsupervised"
+        )
+        methods |= trial.supervised(learners())
         more, rankers, notes = _with_more_rankers(collection, splits, seed, told) if further else ({}, (), ())
     notes = tuple(replace(note, text=f"{title}: {note.text}") for note in notes) + _counted(title, methods)
     facts = _facts(collection, aligned, data)
@@ -127,7 +132,7 @@ def make_tables(results: Results) -> tuple[Table, ...]:
     found = results.collections
     rankers = dict.fromkeys(name for one in found for name in one.aligned.rankers)
     listed = [
-        *rankers, BEST_SINGLE, UNIFORM, *RULES, UNS, UNS_COTRAINED,
+        *rankers, BEST_SINGLE, UNIFORM, *RULES, UNS, UNS_Z, UNS_COTRAINED,
         *(name for name in learners() if not name.endswith("uniform start")),
     ]  # fmt: skip
     more = dict.fromkeys(name for one in found for name in one.more)

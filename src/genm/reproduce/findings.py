@@ -6,7 +6,7 @@ from genm.evaluate import Contrast
 from genm.evidence import BEST_SINGLE
 from genm.reproduce.figures.looks import best_single
 from genm.reproduce.figures.summary import Row, rows_of
-from genm.reproduce.methods import AUTO, BAT, BOOSTING, ENM, RULES, UNS
+from genm.reproduce.methods import AUTO, BAT, BOOSTING, ENM, RULES, UNS_Z
 from genm.reproduce.results import MEASURES, CollectionResult, MethodResult, Results
 from genm.reproduce.tables import contrast
 
@@ -86,14 +86,14 @@ def _without_labels(results: Results) -> Finding | None:
     pairs = []
     for found in results.collections:
         rules = [found.methods[name] for name in RULES if name in found.methods]
-        if UNS in found.methods and rules:
+        if UNS_Z in found.methods and rules:
             best = max(rules, key=_map)
-            pairs.append((found, best.name, round(_map(found.methods[UNS]), 4) - round(_map(best), 4)))
+            pairs.append((found, best.name, round(_map(found.methods[UNS_Z]), 4) - round(_map(best), 4)))
     if not pairs:
         return None
     return Finding(
         _count(sum(gain >= 0 for *_, gain in pairs), len(pairs)),
-        f"collections on which {UNS}, which sees no judgment, has at least the MAP of the best rule of fusion.",
+        f"collections on which {UNS_Z}, which sees no judgment, has at least the MAP of the best rule of fusion.",
         tuple(f"{found.title} {gain:+.4f} against {name}" for found, name, gain in pairs),
     )
 

@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from genm._math.weighted import weighted_sum
 from genm.align import Aligned, renormalize
 from genm.auto import AutoFuser
 from genm.evidence import RRF, UNIFORM
@@ -24,6 +25,7 @@ Array = NDArray[np.float64]
 ENM, BAT, ON, UNS = "EnM", "gEnM.BAT", "gEnM.ON", "UnsEnM"
 BOOSTING, IP, AUTO = "EnM, boosting stage", "gEnM.IP", "auto"
 ON_PRINTED, UNS_COTRAINED, UNS_HALF = "gEnM.ON, printed steps", "UnsEnM, co-trained", "UnsEnM, from one half"
+UNS_Z = "UnsEnM, z-scores"
 SUPERVISED = (BAT, ON, IP, AUTO)
 """Ours that learn from labels."""
 CLIMBS = 2
@@ -128,6 +130,12 @@ def unsupervised(aligned: Aligned) -> dict[str, Fuser]:
     """Return what learns without labels, fitted on all queries, as in the paper."""
     cotrained = CotrainFuser(beta=PAPER_BETA, sigma=0.0, trust=1.0, schedule="paper")
     return {UNS: CotrainFuser(beta=PAPER_BETA).fit(aligned), UNS_COTRAINED: cotrained.fit(aligned)}
+
+
+def unsupervised_on_z(aligned: Aligned) -> dict[str, Array]:
+    """Return every row's score under UnsEnM on z-scores, the form that `genm fit` takes without judgments."""
+    standard = renormalize(aligned, "zscore")
+    return {UNS_Z: weighted_sum(standard.scores, CotrainFuser().fit(standard).weights_)}
 
 
 def rules(aligned: Aligned) -> Mapping[str, Array]:
