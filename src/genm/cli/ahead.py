@@ -20,6 +20,7 @@ def compiling_ahead() -> Iterator[Callable[[], None]]:
     finally:
         if worker is not None and worker.poll() is None:
             worker.terminate()
+            worker.wait()
 
 
 def _is_kept() -> bool:

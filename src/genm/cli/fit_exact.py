@@ -34,7 +34,11 @@ Gap = Annotated[
 ]
 Point = Annotated[
     PointName | None,
-    typer.Option("--weights", help="With exact: the best weights, or the centre of those that lose at most .001."),
+    typer.Option(
+        "--weights",
+        help="With exact: best, or the centre of the weights that lose at most .001.",
+        metavar="POINT",
+    ),
 ]
 
 

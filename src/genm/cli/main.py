@@ -1,5 +1,6 @@
 """The command `genm`: gathers the verbs."""
 
+import os
 import sys
 from typing import Annotated, Any
 
@@ -104,4 +105,6 @@ def options(
 
 def run() -> None:
     """Run the command line and exit with its code."""
+    # numba would colour its own errors, for which it has colorama write escape codes to every terminal at exit
+    os.environ.setdefault("NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING", "1")
     typer.main.get_command(app).main(prog_name="genm")

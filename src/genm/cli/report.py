@@ -42,7 +42,7 @@ they are computed. Large data are sampled, and the report says where. Without --
 EXAMPLES = (
     "genm report --model model.json --qrels q.txt b.trec d.trec -o report.html",
     "genm report --model model.json --qrels q.txt b.trec d.trec --format md",
-    "genm report --model m.json --qrels q.txt b.trec d.trec --format json | jq .",
+    "genm report --model m.json --qrels q.txt b.trec d.trec --format json | jq",
 )
 
 
