@@ -124,8 +124,8 @@ class AutoFuser(Fuser):
         ends = self._climbs(problem, scorer, self.history_)
         self.learned_ = _polish(_best_of(ends, scorer, len(self.rankers_)), scorer)
         self.shrunk_, self.held_out_ = self._choose(problem, scorer)
-        simple = _simple_weights(scorer, len(self.rankers_))
-        self.weights_ = _hold_back(self.learned_, self.shrunk_, simple, scorer)
+        simple = simple_weights(scorer, len(self.rankers_))
+        self.weights_ = hold_back(self.learned_, self.shrunk_, simple, scorer)
         self.objective_ = problem.value(self.weights_)
         self.converged_ = all(end.converged for end in ends)
         self.n_iter_ = max([end.n_iter for end in ends], default=1)
@@ -137,7 +137,7 @@ class AutoFuser(Fuser):
     def _climbs(self, problem: Problem, scorer: Scorer, history: list[Step] | None = None) -> list[Ascent]:
         """Climb from the simple starts; keep the curves if there is somebody to keep them."""
         ends = []
-        for number, start in enumerate(simple_starts(_simple_weights(scorer, len(problem.rankers))["single"])):
+        for number, start in enumerate(simple_starts(simple_weights(scorer, len(problem.rankers))["single"])):
 
             def watch(iteration: int, alpha: Array, objective: float, number: int = number) -> None:
                 if history is not None:
@@ -164,18 +164,18 @@ class AutoFuser(Fuser):
             inside, outside = np.flatnonzero(fold != f), np.flatnonzero(fold == f)
             train = scorer.select(inside)
             learned = _best_of(self._climbs(problem.select(inside), train), train, len(problem.rankers))
-            simple = _simple_weights(train, len(problem.rankers))
+            simple = simple_weights(train, len(problem.rankers))
             test = scorer.select(outside)
-            return outside, np.array([test.per_query(_shrink(learned, way, simple)) for way in ways])
+            return outside, np.array([test.per_query(shrink(learned, way, simple)) for way in ways])
 
         reached = np.zeros((len(ways), n_queries))
         for outside, values in over_items(held_out, jobs):
             reached[:, outside] += values / self.repeats
-        best = _clearly_best(reached, scorer.query_weights, ways.index(UNLESS_SHOWN))
+        best = clearly_best(reached, scorer.query_weights, ways.index(UNLESS_SHOWN))
         return ways[best], float(reached[best] @ scorer.query_weights / scorer.query_weights.sum())
 
 
-def _clearly_best(reached: Array, query_weights: Array, reference: int) -> int:
+def clearly_best(reached: Array, query_weights: Array, reference: int) -> int:
     """Return the way whose gain over the reference is clearest, else the reference.
 
     `reached` holds a row of held-out values per way. A gain that luck would give once in ten times, which is 1.28
@@ -198,27 +198,28 @@ def _polish(learned: Array, scorer: Scorer) -> Array:
 
 def _best_of(ends: list[Ascent], scorer: Scorer, n_rankers: int) -> Array:
     """Return the best weights for these queries, over-fitted or not: where climbs ended, or simple ones."""
-    simple = _simple_weights(scorer, n_rankers)
+    simple = simple_weights(scorer, n_rankers)
     best = max([*(end.alpha for end in ends), simple["single"], simple["uniform"]], key=scorer.mean)
     return best if scorer.is_smoothed else direct_search(scorer, best)
 
 
-def _simple_weights(scorer: Scorer, n_rankers: int) -> dict[str, Array]:
+def simple_weights(scorer: Scorer, n_rankers: int) -> dict[str, Array]:
     """Return uniform weights and those of the ranker that is best on the training queries."""
     units = np.eye(n_rankers)
     best = int(np.argmax([scorer.mean(unit) for unit in units]))
     return {"uniform": np.full(n_rankers, 1.0 / n_rankers), "single": units[best]}
 
 
-def _shrink(learned: Array, way: Shrunk, simple: dict[str, Array]) -> Array:
+def shrink(learned: Array, way: Shrunk, simple: dict[str, Array]) -> Array:
+    """Return the weights moved a share of the way towards the target."""
     return as_distribution((1.0 - way.amount) * learned + way.amount * simple[way.target])
 
 
-def _hold_back(learned: Array, way: Shrunk, simple: dict[str, Array], scorer: Scorer) -> Array:
+def hold_back(learned: Array, way: Shrunk, simple: dict[str, Array], scorer: Scorer) -> Array:
     """Return the learned weights held back as far as chosen, but never below the simple ones in training."""
     least = max(scorer.mean(weights) for weights in simple.values())
     for amount in (*np.linspace(way.amount, 0.0, 11), 0.0):
-        weights = _shrink(learned, Shrunk(way.target, float(amount)), simple)
+        weights = shrink(learned, Shrunk(way.target, float(amount)), simple)
         if scorer.mean(weights) >= least:
             return weights
     return max(simple.values(), key=scorer.mean)

@@ -112,7 +112,7 @@ def model_to_json(model: Model) -> dict[str, Any]:
 
 def model_from_json(document: object, place: str = "model") -> Model:
     """Read a model back from its JSON object."""
-    top = _Table(document, place)
+    top = Table(document, place)
     if top.take("format", str) != _HEAD:
         raise ModelError(f'{place}: expected "format": "{_HEAD}". This is not a model written by genm.')
     version = top.take("version", int)
@@ -121,7 +121,7 @@ def model_from_json(document: object, place: str = "model") -> Model:
             f"{place}: expected model version {MODEL_VERSION}; found {version}. "
             f"Use the genm release that wrote it, or fit again."
         )
-    rows = [_Table(row, f"{place}: rankers[{i}]") for i, row in enumerate(top.take("rankers", list))]
+    rows = [Table(row, f"{place}: rankers[{i}]") for i, row in enumerate(top.take("rankers", list))]
     if not rows:
         raise ModelError(f"{place}: expected at least one ranker; found none.")
     online = top.take("online", dict, None)
@@ -129,7 +129,7 @@ def model_from_json(document: object, place: str = "model") -> Model:
         rankers=tuple(row.take("name", str) for row in rows),
         weights=tuple(row.number("weight") for row in rows),
         depths=tuple(row.take("depth", int, None) for row in rows),
-        normalizers=tuple(_normalizer(row.take("normalizer", dict), row.place) for row in rows),
+        normalizers=tuple(read_normalizer(row.take("normalizer", dict), row.place) for row in rows),
         method=top.take("method", str),
         measure=top.take("measure", str),
         relevance_level=top.take("relevance_level", int),
@@ -170,7 +170,7 @@ def _check(model: Model, place: str) -> None:
         raise ModelError(f"{place}: expected one raw weight per ranker in the online state.")
 
 
-class _Table:
+class Table:
     """One JSON object while it is read: every key is asked for once, and none is left over."""
 
     def __init__(self, value: object, place: str) -> None:
@@ -179,6 +179,7 @@ class _Table:
         self.place, self._left = place, dict(value)
 
     def take(self, key: str, kind: type, *default: None) -> Any:
+        """Return the value of a key that must be of this kind."""
         if key not in self._left:
             raise ModelError(f'{self.place}: expected the key "{key}"; it is missing. Was the file edited by hand?')
         value = self._left.pop(key)
@@ -191,12 +192,14 @@ class _Table:
         return value
 
     def number(self, key: str) -> float:
+        """Return a finite number."""
         value = self.number_or_none(key)
         if value is None:
             raise ModelError(f'{self.place}: expected "{key}" to be a finite number; found null.')
         return value
 
     def number_or_none(self, key: str) -> float | None:
+        """Return a finite number, or None for null."""
         value = self._left.get(key)
         if value is None:
             self.take(key, float, None)
@@ -216,6 +219,7 @@ class _Table:
         raise ModelError(f'{self.place}: expected "{key}" to be {" or ".join(allowed)}; found {value!r:.60}.')
 
     def close(self) -> None:
+        """Refuse keys that nobody asked for."""
         if self._left:
             raise ModelError(
                 f"{self.place}: unknown key {', '.join(map(repr, self._left))}. "
@@ -223,8 +227,9 @@ class _Table:
             )
 
 
-def _normalizer(value: object, place: str) -> Normalizer:
-    table = _Table(value, f"{place}.normalizer")
+def read_normalizer(value: object, place: str) -> Normalizer:
+    """Return the normaliser that a JSON object describes."""
+    table = Table(value, f"{place}.normalizer")
     found: dict[str, Any] = {}
     for name, hint in get_type_hints(Normalizer).items():
         parts = (hint,) if get_origin(hint) is Literal else get_args(hint) or (hint,)
@@ -235,7 +240,7 @@ def _normalizer(value: object, place: str) -> Normalizer:
 
 
 def _online(value: object, place: str) -> OnlineState:
-    table = _Table(value, place)
+    table = Table(value, place)
     state = OnlineState(
         raw_weights=_numbers(table.take("raw_weights", list), f"{place}.raw_weights"),
         n_seen=table.take("n_seen", int),
@@ -248,5 +253,5 @@ def _online(value: object, place: str) -> OnlineState:
 
 
 def _numbers(values: list[object], place: str) -> tuple[float, ...]:
-    row = _Table({str(i): value for i, value in enumerate(values)}, place)
+    row = Table({str(i): value for i, value in enumerate(values)}, place)
     return tuple(row.number(str(i)) for i in range(len(values)))

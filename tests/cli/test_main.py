@@ -56,6 +56,13 @@ class TestProcess:
         child.stderr.close()
         assert child.wait() == 141
 
+    def test_a_model_outlives_the_reader_of_the_table(self, process, sample):
+        words = ("--method", "uns", "bm25.trec", "dense.trec", "-o", "model.json")
+        child = process("fit", *words, cwd=sample, stderr=subprocess.DEVNULL)
+        child.stdout.close()
+        assert child.wait() == 141
+        assert (sample / "model.json").is_file()
+
     def test_nobody_reads_the_help(self, process):
         child = process("--help", stderr=subprocess.STDOUT)
         child.stdout.close()

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from problems import made_up
 
+from genm.align import align_runs
 from genm.learn import BoostFuser
 from genm.learn.problem import Problem
+from genm.read import qrels_from_dict, run_from_dict
 
 
 def test_the_first_vote_goes_to_the_best_ranker() -> None:
@@ -34,3 +36,10 @@ def test_queries_made_ready_before_teach_the_same() -> None:
     aligned = made_up(6)
     fitted, shared = BoostFuser().fit(aligned), BoostFuser().fit_problem(Problem(aligned, beta=9.0))
     assert (shared.weights_.tolist(), shared.history_) == (fitted.weights_.tolist(), fitted.history_)
+
+
+def test_where_no_ranker_finds_anything_relevant_the_weights_stay_equal() -> None:
+    lists = {"q": {"a": 2.0, "b": 1.0}, "r": {"a": 1.0, "b": 3.0}}
+    runs = {name: run_from_dict(lists, name=name) for name in ("one", "two")}
+    aligned = align_runs(runs, qrels_from_dict({"q": {"c": 1}, "r": {"c": 1}}))
+    assert BoostFuser(search=False).fit(aligned).weights_.tolist() == [0.5, 0.5]

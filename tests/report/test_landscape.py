@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from problems import made_up
 
 from genm.evaluate import evaluate_aligned, parse_measure
-from genm.learn.plateau import _others
+from genm.learn.plateau import others_of
 from genm.report.landscape import PLATEAU_LOSS, Landscape, join_steps
 
 
@@ -19,7 +19,7 @@ def land() -> Landscape:
 def test_lines_hold_the_measure_at_every_weight(land) -> None:
     aligned = made_up(0, n_queries=8, n_docs=30)
     for k, line in enumerate(land.lines()):
-        others, points = _others(land.weights, k), np.array(line["points"])
+        others, points = others_of(land.weights, k), np.array(line["points"])
         assert line["exact"]
         assert points[0] == 0.0
         assert points[-1] == 1.0
@@ -37,7 +37,7 @@ def test_within_the_plateau_no_more_is_lost_than_it_says(land) -> None:
     for k, (low, high) in enumerate(land.plateaus()):
         assert low <= land.weights[k] <= high
         for t in np.linspace(low, high, 7)[1:-1]:
-            weights = (1 - t) * _others(land.weights, k) + t * np.eye(3)[k]
+            weights = (1 - t) * others_of(land.weights, k) + t * np.eye(3)[k]
             assert land.value(weights) >= land.here - PLATEAU_LOSS - 1e-9
 
 

@@ -127,7 +127,7 @@ def fit(
         str | None, typer.Option("--output", "-o", help="Where to write the model.", metavar="FILE")
     ] = None,
 ) -> None:
-    """Read, align, learn, cross-validate, print, save."""
+    """Read, align, learn, cross-validate, save, print."""
     from genm.align import align_runs
     from genm.model import save_model
     from genm.read import read_query_weights
@@ -169,9 +169,10 @@ def fit(
     tested = None
     if held is not None:
         tested = _test(model, loaded, held, measure, rel)
+    if model_path is not None:  # before anything is printed: whoever reads may go away, the model stays
+        save_model(model, model_path)
     _show(output, model, fuser, evidence, tested)
     if model_path is not None:
-        save_model(model, model_path)
         say(f"wrote {model_path}")
         if evidence is not None:
             _keep_evidence(model_path, aligned, without_proof(fuser), evidence, seed)

@@ -18,8 +18,8 @@ from genm.evidence.fewer import FewerQueries
 from genm.evidence.gathering import Evidence
 from genm.evidence.kept import Kept
 from genm.evidence.refits import Refits
-from genm.model import Model, _normalizer, _Table
-from genm.read.write import _opened
+from genm.model import Model, Table, read_normalizer
+from genm.read.write import opened
 
 Array = NDArray[np.float64]
 
@@ -39,7 +39,7 @@ def save_evidence(kept: Kept, path: str | Path) -> None:
     """Write the evidence as JSON, a line per part; the file appears whole or not at all."""
     document = evidence_to_json(kept)
     lines = [f"{json.dumps(key)}: {_compact(value)}" for key, value in document.items()]
-    with _opened(path) as file:
+    with opened(path) as file:
         file.write(("{\n" + ",\n".join(lines) + "\n}\n").encode())
 
 
@@ -114,7 +114,7 @@ def evidence_to_json(kept: Kept) -> dict[str, Any]:
 
 def evidence_from_json(document: object, place: str = "evidence") -> Kept:
     """Read the evidence back from its JSON object."""
-    top = _Table(document, place)
+    top = Table(document, place)
     if top.take("format", str) != _HEAD:
         raise ModelError(f'{place}: expected "format": "{_HEAD}". This is not evidence written by genm.')
     version = top.take("version", int)
@@ -127,7 +127,7 @@ def evidence_from_json(document: object, place: str = "evidence") -> Kept:
     n, n_rankers = len(query_ids), len(rankers)
     weights = _floats(top, "weights", (n_rankers,))
     query_weights = _floats(top, "query_weights", (n,))
-    folds = [_Table(row, f"{place}: folds[{i}]") for i, row in enumerate(top.take("folds", list))]
+    folds = [Table(row, f"{place}: folds[{i}]") for i, row in enumerate(top.take("folds", list))]
     fold, per_query = _floats(top, "fold", (n,)).astype(np.int64), _floats(top, "held_out", (n,))
     if n == 0 or not ((fold >= 0) & (fold < len(folds))).all():
         raise ModelError(f'{place}: expected "fold" to number the {len(folds)} folds from 0 on for each query.')
@@ -150,7 +150,7 @@ def evidence_from_json(document: object, place: str = "evidence") -> Kept:
         query_weights=query_weights,
         confidence=top.number("confidence"),
         fold_normalizers=tuple(
-            tuple(_normalizer(one, row.place) for one in row.take("normalizers", list)) for row in folds
+            tuple(read_normalizer(one, row.place) for one in row.take("normalizers", list)) for row in folds
         ),
     )
     kept = Kept(
@@ -171,14 +171,14 @@ def _compact(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
-def _words(table: _Table, key: str) -> tuple[str, ...]:
+def _words(table: Table, key: str) -> tuple[str, ...]:
     found = table.take(key, list)
     if not all(isinstance(word, str) for word in found):
         raise ModelError(f'{table.place}: expected "{key}" to be a list of strings.')
     return tuple(found)
 
 
-def _floats(table: _Table, key: str, shape: tuple[int, ...]) -> Array:
+def _floats(table: Table, key: str, shape: tuple[int, ...]) -> Array:
     """Take numbers of the given shape; -1 stands for any length of a list, and any number of rows."""
     found = table.take(key, list)
     rows: list[Any] = found if len(shape) > 1 else [found]
@@ -197,19 +197,19 @@ def _floats(table: _Table, key: str, shape: tuple[int, ...]) -> Array:
     return array.reshape(len(rows), wide) if len(shape) > 1 else array
 
 
-def _columns(table: _Table, key: str, n: int, names: tuple[str, ...] | None = None) -> dict[str, Array]:
+def _columns(table: Table, key: str, n: int, names: tuple[str, ...] | None = None) -> dict[str, Array]:
     found: dict[str, Any] = table.take(key, dict)
     if names is not None and tuple(found) != names:
         raise ModelError(f'{table.place}: expected "{key}" to hold {", ".join(names)}; found {", ".join(found)}.')
-    inner = _Table(found, f"{table.place}: {key}")
+    inner = Table(found, f"{table.place}: {key}")
     return {name: _floats(inner, name, (n,)) for name in found}
 
 
 def _gain(value: object, place: str) -> Contrast:
-    table, found = _Table(value, place), dict[str, Any]()
+    table, found = Table(value, place), dict[str, Any]()
     for field in fields(Contrast):
         if field.name in _P:
-            inner = _Table(table.take(field.name, dict), f"{place}.{field.name}")
+            inner = Table(table.take(field.name, dict), f"{place}.{field.name}")
             found[field.name] = {test: inner.number(test) for test in tuple(inner._left)}
         elif field.name in _COUNTS:
             found[field.name] = table.take(field.name, int)
@@ -222,7 +222,7 @@ def _gain(value: object, place: str) -> Contrast:
 
 
 def _refits(value: object, place: str, n_rankers: int) -> Refits:
-    table = _Table(value, place)
+    table = Table(value, place)
     kind: Literal["bootstrap", "none"] = table.choice(
         "kind", get_args(Literal["bootstrap", "none"]), number=False, null=False
     )
@@ -234,7 +234,7 @@ def _refits(value: object, place: str, n_rankers: int) -> Refits:
 
 
 def _fewer(value: object, place: str, n: int) -> FewerQueries:
-    table = _Table(value, place)
+    table = Table(value, place)
     numbers = _floats(table, "n_queries", (-1,))
     fewer = FewerQueries(numbers, _floats(table, "per_query", (len(numbers), n)), table.take("note", str))
     table.close()

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from genm._math.ascent import quasi_newton
 from genm._math.compiled import over_items
 from genm.align import Aligned
-from genm.auto import AutoFuser, _shrink, _simple_weights
+from genm.auto import AutoFuser, shrink, simple_weights
 from genm.errors import ConvergenceWarning
 from genm.evaluate import parse_measure
 from genm.learn import Fuser
@@ -106,7 +106,7 @@ class _Warm:
         learned = quasi_newton(problem.gradient, fuser.learned_, tol=fuser.tol, max_iter=fuser.max_iter).alpha
         if not scorer.is_smoothed:
             learned = direct_search(scorer, learned, steps=_FINE_STEPS)
-        return learned, _shrink(learned, fuser.shrunk_, _simple_weights(scorer, len(learned)))
+        return learned, shrink(learned, fuser.shrunk_, simple_weights(scorer, len(learned)))
 
 
 class _Whole:

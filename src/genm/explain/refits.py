@@ -18,7 +18,7 @@ from genm._math.ascent import as_distribution, quasi_newton
 from genm._math.compiled import over_items
 from genm._math.folds import fold_of_queries
 from genm.align import Aligned, select_rankers
-from genm.auto import SHRINKAGE, UNLESS_SHOWN, Shrunk, _clearly_best, _hold_back, _shrink
+from genm.auto import SHRINKAGE, UNLESS_SHOWN, Shrunk, clearly_best, hold_back, shrink
 from genm.errors import InputError
 from genm.evaluate import Measure
 from genm.learn.problem import Problem, beta_of
@@ -174,7 +174,7 @@ class SharedRefits:
             return learned
         way = self._way(view, subset, f, inside)
         train = view.select(inside)
-        return _hold_back(learned, way, self._simple(subset, inside), train.as_scorer)
+        return hold_back(learned, way, self._simple(subset, inside), train.as_scorer)
 
     def _way(self, view: _View, subset: int, f: int, inside: NDArray[np.intp]) -> Shrunk:
         """Return how far to hold back for fold f: what did best on the others, learned without both."""
@@ -188,9 +188,9 @@ class SharedRefits:
             learned = self._learned[subset, left]
             simple = self._simple(subset, np.flatnonzero(~np.isin(self._fold, left)))
             test = view.select(tested)
-            reached[:, tested] = [test.per_query(_shrink(learned, way, simple)) for way in WAYS]
+            reached[:, tested] = [test.per_query(shrink(learned, way, simple)) for way in WAYS]
         shares = self._scorer.query_weights[inside]
-        return WAYS[_clearly_best(reached[:, inside], shares, WAYS.index(UNLESS_SHOWN))]
+        return WAYS[clearly_best(reached[:, inside], shares, WAYS.index(UNLESS_SHOWN))]
 
 
 def _value(known: tuple[float, Array]) -> float:

@@ -69,7 +69,7 @@ class BoostFuser(Fuser):
             k = int(np.argmax(single @ P))
             E = single[k]
             votes[k] += 0.5 * np.log(max(float(P @ (1 + E)), 1e-12) / max(float(P @ (1 - E)), 1e-12))
-            weights = votes / votes.sum()
+            weights = votes / votes.sum() if votes.sum() > 0.0 else best  # no ranker finds anything relevant
             ap = problem.exact_per_query(weights)
             reached = float(prior @ ap)
             self.history_.append(Step(0, t, reached, reached, tuple(weights.tolist())))

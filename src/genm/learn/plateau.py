@@ -53,14 +53,14 @@ def centre_of_plateau(problem: Problem, weights: Array, floor: float, value: Cal
         for k in range(len(weights)):
             low, high = _span(problem, weights, k, floor, room)
             middle = 0.5 * (low + high)
-            moved = (1.0 - middle) * _others(weights, k)
+            moved = (1.0 - middle) * others_of(weights, k)
             moved[k] = middle
             if value(moved) >= floor - TOLERANCE:  # rows that all but tie may fall the other way once rounded
                 weights = moved
     return weights
 
 
-def _others(weights: Array, k: int) -> Array:
+def others_of(weights: Array, k: int) -> Array:
     """Return the weights without ranker k, in proportion; uniform ones if ranker k had everything."""
     others = weights.copy()
     others[k] = 0.0
@@ -77,7 +77,7 @@ def _span(problem: Problem, weights: Array, k: int, floor: float, room: Room) ->
     here = float(weights[k])
     if len(weights) == 1:
         return here, here
-    others = _others(weights, k)
+    others = others_of(weights, k)
     line = line_profile(problem, others, np.eye(len(weights))[k] - others, 0.0, 1.0, whole=True, room=room)
     narrow = np.diff(line.breakpoints) <= NARROWEST
     lost = (line.values < floor - TOLERANCE) & ~narrow

@@ -37,7 +37,7 @@ def write_run(run: Run, destination: Destination, *, tag: str | None = None) -> 
     _check_ids(run.queries, "query", comment=True)
     _check_ids(run.docs, "document")
     rank = np.arange(1, len(run.doc) + 1) - np.repeat(run.starts[:-1], np.diff(run.starts))
-    with _opened(destination) as file:
+    with opened(destination) as file:
         for rows, query, doc in _blocks(run):
             _write(
                 file,
@@ -49,7 +49,7 @@ def write_qrels(qrels: Qrels, destination: Destination) -> None:
     """Write judgments as TREC lines `query 0 document relevance`; `-` is standard output."""
     _check_ids(qrels.queries, "query", comment=True)
     _check_ids(qrels.docs, "document")
-    with _opened(destination) as file:
+    with opened(destination) as file:
         for rows, query, doc in _blocks(qrels):
             _write(file, {"query": query, "iteration": "0", "doc": doc, "relevance": qrels.relevance[rows]})
 
@@ -58,7 +58,7 @@ def write_texts(ids: Sequence[str], texts: Sequence[str], destination: Destinati
     """Write texts as lines of id, tab and text; white space inside a text becomes single blanks."""
     for key in ids:
         _check_word(key, "id")
-    with _opened(destination) as file:
+    with opened(destination) as file:
         for key, text in zip(ids, texts, strict=True):
             file.write(f"{key}\t{' '.join(text.split())}\n".encode())
 
@@ -103,7 +103,7 @@ def _check_word(text: str, what: str, *, comment: bool = False) -> None:
 
 
 @contextlib.contextmanager
-def _opened(destination: Destination) -> Iterator[IO[bytes]]:
+def opened(destination: Destination) -> Iterator[IO[bytes]]:
     """Open for writing: standard output, an open file, or a new file beside the old that then takes its name."""
     if not isinstance(destination, str | os.PathLike):
         yield destination

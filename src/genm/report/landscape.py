@@ -7,7 +7,7 @@ from genm._math.compiled import kernel
 from genm._math.crossings import Room, line_profile
 from genm.align import Aligned
 from genm.evaluate import AlignedEvaluator, Measure
-from genm.learn.plateau import _others, plateau_around
+from genm.learn.plateau import others_of, plateau_around
 from genm.learn.tasks import tasks_of
 from genm.progress import Progress, silent
 from genm.report.payload import Line, Ternary
@@ -58,7 +58,7 @@ class Landscape:
 
     def worth(self, k: int) -> float | None:
         """Return what is lost without ranker k, the others in proportion."""
-        return None if len(self.rankers) == 1 else self.here - self.value(_others(self.weights, k))
+        return None if len(self.rankers) == 1 else self.here - self.value(others_of(self.weights, k))
 
     def ternary(self) -> Ternary | None:
         """Return the map over the weights of three rankers."""
@@ -78,7 +78,7 @@ class Landscape:
         }
 
     def _line(self, k: int, room: Room) -> Line:
-        others = _others(self.weights, k)
+        others = others_of(self.weights, k)
         direction = np.eye(len(self.weights))[k] - others
         if self._problem is None:
             points = np.linspace(0.0, 1.0, N_POINTS + 1)

@@ -3,7 +3,7 @@
 import json
 
 from genm.errors import InputError
-from genm.read.write import _opened
+from genm.read.write import opened
 from genm.report.latex import report_latex
 from genm.report.markdown import report_markdown
 from genm.report.page import report_page
@@ -29,5 +29,5 @@ def render_report(report: Report, form: str = "html") -> str:
 
 def write_text(path: str, text: str) -> None:
     """Write a text file; it appears whole or not at all. Names ending in .gz or .zst are packed."""
-    with _opened(path) as file:
+    with opened(path) as file:
         file.write(text.encode("utf-8", "backslashreplace"))
