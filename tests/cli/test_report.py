@@ -42,6 +42,8 @@ def test_json_in_a_pipe_reads_the_evidence_of_fit(genm, here):
         "genm report --model model.json --qrels qrels.txt bm25.trec dense.trec --format json -o -"
     )
     assert genm(*CALL, "--format", "json").out == found.out  # no clock, no chance
+    other = json.loads(genm(*CALL, "--queries", "1", "--title", "a b", "--format", "json").out)
+    assert "--queries 1 --title 'a b' bm25.trec" in other["made"]["command"]
 
 
 @pytest.mark.parametrize(

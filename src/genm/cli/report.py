@@ -124,7 +124,20 @@ def report(
         files |= {f"run {name}": named[name] for name in model.rankers}
         source = Source(
             title=title if title is not None else Path(model_path).name,
-            command=_command(runs, model_path, qrels, query_weights, path, kind),
+            command=_command(
+                runs,
+                path,
+                kind,
+                {
+                    "--model": model_path,
+                    "--qrels": qrels,
+                    "--query-weights": query_weights,
+                    "--texts": texts,
+                    "--query-texts": query_texts,
+                    "--queries": queries,
+                    "--title": title,
+                },
+            ),
             files=_files(files),
             versions=_versions(),
             notes=tuple(notes),
@@ -183,13 +196,10 @@ def _reader(path: str | None, progress: "Progress") -> "Texts | None":
     return None if path is None else lambda wanted: read_texts(path, wanted, progress=progress)
 
 
-def _command(
-    runs: list[str], model: str, qrels: str, query_weights: str | None, path: str, form: ReportFormat
-) -> str:
-    """Return the command that makes this report again."""
-    options = ["--model", model, "--qrels", qrels]
-    options += [] if query_weights is None else ["--query-weights", query_weights]
-    return shlex.join(["genm", "report", *options, *runs, "--format", form.value, "-o", path])
+def _command(runs: list[str], path: str, form: ReportFormat, options: "dict[str, str | int | None]") -> str:
+    """Return the command that makes this report again: the options that were given, and the runs."""
+    given = [word for name, value in options.items() if value is not None for word in (name, str(value))]
+    return shlex.join(["genm", "report", *given, *runs, "--format", form.value, "-o", path])
 
 
 def _files(paths: "dict[str, str | None]") -> "tuple[InputFile, ...]":
