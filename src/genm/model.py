@@ -113,14 +113,7 @@ def model_to_json(model: Model) -> dict[str, Any]:
 def model_from_json(document: object, place: str = "model") -> Model:
     """Read a model back from its JSON object."""
     top = Table(document, place)
-    if top.take("format", str) != _HEAD:
-        raise ModelError(f'{place}: expected "format": "{_HEAD}". This is not a model written by genm.')
-    version = top.take("version", int)
-    if version != MODEL_VERSION:
-        raise ModelError(
-            f"{place}: expected model version {MODEL_VERSION}; found {version}. "
-            f"Use the genm release that wrote it, or fit again."
-        )
+    top.check_head(_HEAD, MODEL_VERSION, "a model")
     rows = [Table(row, f"{place}: rankers[{i}]") for i, row in enumerate(top.take("rankers", list))]
     if not rows:
         raise ModelError(f"{place}: expected at least one ranker; found none.")
@@ -177,6 +170,17 @@ class Table:
         if not isinstance(value, dict):
             raise ModelError(f"{place}: expected an object; found {type(value).__name__}.")
         self.place, self._left = place, dict(value)
+
+    def check_head(self, head: str, version: int, what: str) -> None:
+        """Refuse a document that is not `what` (such as "a model"), or one of another version."""
+        if self.take("format", str) != head:
+            raise ModelError(f'{self.place}: expected "format": "{head}". This is not {what} written by genm.')
+        found = self.take("version", int)
+        if found != version:
+            raise ModelError(
+                f"{self.place}: expected {what.removeprefix('a ')} version {version}; found {found}. "
+                f"Use the genm release that wrote it, or fit again."
+            )
 
     def take(self, key: str, kind: type, *default: None) -> Any:
         """Return the value of a key that must be of this kind."""

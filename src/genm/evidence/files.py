@@ -115,14 +115,7 @@ def evidence_to_json(kept: Kept) -> dict[str, Any]:
 def evidence_from_json(document: object, place: str = "evidence") -> Kept:
     """Read the evidence back from its JSON object."""
     top = Table(document, place)
-    if top.take("format", str) != _HEAD:
-        raise ModelError(f'{place}: expected "format": "{_HEAD}". This is not evidence written by genm.')
-    version = top.take("version", int)
-    if version != EVIDENCE_VERSION:
-        raise ModelError(
-            f"{place}: expected evidence version {EVIDENCE_VERSION}; found {version}. "
-            f"Use the genm release that wrote it, or fit again."
-        )
+    top.check_head(_HEAD, EVIDENCE_VERSION, "evidence")
     rankers, query_ids = (_words(top, key) for key in ("rankers", "query_ids"))
     n, n_rankers = len(query_ids), len(rankers)
     weights = _floats(top, "weights", (n_rankers,))
