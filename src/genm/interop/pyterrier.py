@@ -1,5 +1,6 @@
 """PyTerrier estimators: the results of several pipelines, or the features of one, fused by learned weights."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
@@ -27,7 +28,7 @@ Frame = Any
 """A pandas frame in PyTerrier's columns: qid, docno, score, rank; of judgments qid, docno, label."""
 
 
-class _LearnedFusion(pt.Estimator):  # type: ignore[misc]  # an optional library
+class _LearnedFusion(pt.Estimator, ABC):  # type: ignore[misc]  # an optional library
     """What both estimators share: learning from runs, and the fused run as PyTerrier's frame."""
 
     def __init__(
@@ -82,8 +83,9 @@ class _LearnedFusion(pt.Estimator):  # type: ignore[misc]  # an optional library
     def _rules(self) -> dict[str, Any]:
         return {"normalize": self.normalize, "depth": self.depth}
 
+    @abstractmethod
     def _runs(self, frame: Frame) -> dict[str, Run]:
-        raise NotImplementedError
+        """Return each ranker's run on the topics, or out of the results, of the frame."""
 
 
 class PipelineFusion(_LearnedFusion):
