@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from genm.cli.inputs import DuplicateRule, Duplicates, Lenient, check_output, named_paths, read_runs
+from genm.cli.inputs import DuplicateRule, Duplicates, Lenient, OutputFile, check_output, named_paths, read_runs
 from genm.cli.show import (
     Format,
     print_json,
@@ -81,9 +81,7 @@ def export(
     ] = None,
     lenient: Lenient = False,
     duplicates: Duplicates = DuplicateRule.error,
-    path: Annotated[
-        str, typer.Option("--output", "-o", help="File to write; - is standard output.", metavar="FILE")
-    ] = "-",
+    path: OutputFile = "-",
 ) -> None:
     """Write the engine's text; or list the engines."""
     from genm.export import export_model, find_target, measured_loss

@@ -10,6 +10,7 @@ from genm.cli.inputs import (
     DuplicateRule,
     Duplicates,
     Lenient,
+    OutputFile,
     Runs,
     check_output,
     depths,
@@ -83,9 +84,7 @@ def fuse(
     tag: Annotated[str, typer.Option(help="The run's name in the last column.", metavar="NAME")] = "genm",
     lenient: Lenient = False,
     duplicates: Duplicates = DuplicateRule.error,
-    output: Annotated[
-        str, typer.Option("--output", "-o", help="File to write; - is standard output.", metavar="FILE")
-    ] = "-",
+    output: OutputFile = "-",
 ) -> None:
     """Read, align, fuse, write."""
     from genm.read import write_run

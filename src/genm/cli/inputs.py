@@ -33,6 +33,9 @@ Duplicates = Annotated[
 ]
 Judgments = Annotated[str, typer.Argument(help="Judgments: TREC qrels or a table.", metavar="QRELS")]
 Runs = Annotated[list[str], typer.Argument(help="Runs as NAME=FILE, or FILE (named after itself).", metavar="RUN")]
+OutputFile = Annotated[
+    str, typer.Option("--output", "-o", help="File to write; - is standard output.", metavar="FILE")
+]
 Level = Annotated[int, typer.Option("--rel", help="Grades from this level on count as relevant.", metavar="GRADE")]
 Depth = Annotated[
     list[str] | None, typer.Option(help="Use the top N of each run; or NAME=N for each.", metavar="LIST")

@@ -16,6 +16,7 @@ from genm.cli.inputs import (
     DuplicateRule,
     Duplicates,
     Lenient,
+    OutputFile,
     Runs,
     check_output,
     named_paths,
@@ -83,9 +84,7 @@ def report(
     ] = None,
     lenient: Lenient = False,
     duplicates: Duplicates = DuplicateRule.error,
-    path: Annotated[
-        str, typer.Option("--output", "-o", help="File to write; - is standard output.", metavar="FILE")
-    ] = "-",
+    path: OutputFile = "-",
 ) -> None:
     """Read, align, gather, write."""
     from genm.align import align_runs
