@@ -5,7 +5,6 @@ import json
 import random
 import re
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -210,7 +209,7 @@ def test_the_search_with_a_framework(exported: Callable[[str], None]) -> None:
 
     store, pipeline = InMemoryDocumentStore(), haystack.Pipeline()
     store.write_documents([haystack.Document(id=f"d{i}", content="red car " * i + "boat") for i in range(1, 4)])
-    for name in ("bm25", "dense"):
+    for name in ("dense", "bm25"):
         pipeline.add_component(name, InMemoryBM25Retriever(store, top_k=3))
     exported("haystack")
     searched("haystack", pipeline=pipeline)
@@ -218,19 +217,36 @@ def test_the_search_with_a_framework(exported: Callable[[str], None]) -> None:
     assert {document.id for document in found} == {"d1", "d2", "d3"}
 
 
-@pytest.mark.parametrize("name", ["langchain", "llamaindex"])
-def test_the_search_with_a_retriever(name: str, exported: Callable[[str], None], monkeypatch: Any) -> None:
-    calls: list[object] = []
+@pytest.mark.filterwarnings("ignore")
+def test_the_search_with_langchain(exported: Callable[[str], None]) -> None:
+    pytest.importorskip("langchain_classic", reason="langchain-classic is not installed")
+    from langchain_core.documents import Document
+    from langchain_core.runnables import RunnableLambda
 
-    class Learned:
-        def invoke(self, text: str) -> list[str]:
-            calls.append(text)
-            return ["a"]
+    exported("langchain")
+    made = [Document(page_content="same", metadata={"id": name}) for name in ("a", "b")]
+    bm25, dense = RunnableLambda(lambda _: made), RunnableLambda(lambda _: made[::-1])
+    found = searched("langchain", bm25=bm25, dense=dense)["documents"]
+    assert [document.metadata["id"] for document in found] == ["b", "a"]  # as the heavier has them
 
-        retrieve = invoke
 
-    module = type(sys)(f"learned_{name}")
-    module.learned_retriever = lambda retrievers: calls.append(sorted(retrievers)) or Learned()  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    searched(name, bm25=object(), dense=object())
-    assert calls == [["bm25", "dense"], TEXT]
+@pytest.mark.filterwarnings("ignore")
+def test_the_search_with_llamaindex(exported: Callable[[str], None]) -> None:
+    pytest.importorskip("llama_index.core", reason="llama-index-core is not installed")
+    from llama_index.core.retrievers import BaseRetriever
+    from llama_index.core.schema import NodeWithScore, TextNode
+
+    class Fixed(BaseRetriever):
+        def __init__(self, names: str) -> None:
+            self.names = names
+            super().__init__()
+
+        def _retrieve(self, query_bundle: Any) -> list[NodeWithScore]:
+            return [
+                NodeWithScore(node=TextNode(id_=n, text=n), score=1.0 / i)
+                for i, n in enumerate(self.names, start=1)
+            ]
+
+    exported("llamaindex")
+    found = searched("llamaindex", bm25=Fixed("ab"), dense=Fixed("ba"))["nodes"]
+    assert [node.node.node_id for node in found] == ["b", "a"]  # as the heavier has them

@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 from export.cases import ExportError, loaded, model, own_fusion, simulated, some_lists
 
@@ -24,14 +26,38 @@ def test_haystack_has_one_constant() -> None:
         export_model(model(Normalizer("reciprocal", k=10.0)), "haystack")
 
 
+def test_an_input_has_a_plain_name_of_its_own() -> None:
+    made = model(RRF, rankers=("bm25.title", "dense"))
+    with pytest.raises(ExportError, match=r"ranker bm25.title: expected letters.*bm25.title.input"):
+        export_model(made, "haystack")
+    assert (
+        'INPUTS = ["title", "dense"]' in export_model(made, "haystack", settings={"bm25.title.input": "title"}).text
+    )
+    with pytest.raises(ExportError, match=r"expected different names; found dense twice"):
+        export_model(made, "haystack", settings={"bm25.title.input": "dense"})
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("normalizer", [RRF, Normalizer("none")])
-def test_haystack_itself(normalizer: Normalizer) -> None:
+def test_a_pipeline_of_haystack_itself(normalizer: Normalizer) -> None:
+    """The names run in the other order than the model's: a plain joiner would swap the weights."""
     haystack = pytest.importorskip("haystack", reason="haystack-ai is not installed")
-    made, given = model(normalizer), some_lists()
-    joiner = loaded(export_model(made, "haystack").text)["learned_joiner"](top_k=30)
-    documents = [
-        [haystack.Document(id=doc, content=doc, score=scores[doc]) for doc in ranking(scores)] for scores in given
-    ]
-    found = joiner.run(documents)["documents"]
+
+    @haystack.component  # type: ignore[untyped-decorator, unused-ignore]
+    class Fixed:
+        def __init__(self, scores: dict[str, float]) -> None:
+            self.scores = scores
+
+        @haystack.component.output_types(documents=list[haystack.Document])  # type: ignore[untyped-decorator, unused-ignore]
+        def run(self, query: str) -> dict[str, Any]:
+            docs = [haystack.Document(id=d, content=d, score=self.scores[d]) for d in ranking(self.scores)]
+            return {"documents": docs}
+
+    made, given = model(normalizer, weights=(0.9, 0.1), rankers=("zeta", "alpha")), some_lists()
+    pipeline = haystack.Pipeline()
+    pipeline.add_component("fusion", loaded(export_model(made, "haystack").text)["LearnedJoiner"](top_k=30))
+    for name, scores in zip(made.rankers, given, strict=True):
+        pipeline.add_component(name, Fixed(scores))
+        pipeline.connect(f"{name}.documents", f"fusion.{name}")
+    found = pipeline.run({name: {"query": "words"} for name in made.rankers})["fusion"]["documents"]
     assert [doc.id for doc in found] == ranking(own_fusion(made, [given])[0])

@@ -17,10 +17,10 @@ def test_langchain_adds_weighted_reciprocal_ranks() -> None:
 def test_names_are_written_as_text_not_as_code() -> None:
     name = 'x"]\nimport os #'
     made = model(RRF, rankers=(name, "dense"))
-    for to in ("langchain", "haystack"):
-        text = export_model(made, to).text
+    for to in ("langchain", "llamaindex"):
+        text = export_model(made, to, approximate=True).text
         assert "\nimport os" not in text
-    assert repr(name) in export_model(made, "langchain").text
+        assert repr(name) in text
 
 
 @pytest.mark.filterwarnings("ignore")

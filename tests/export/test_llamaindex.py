@@ -33,7 +33,6 @@ def test_llamaindex_by_distance_from_the_mean() -> None:
 @pytest.mark.parametrize("normalizer", [RELATIVE, DISTANCE])
 def test_llamaindex_itself(normalizer: Normalizer) -> None:
     pytest.importorskip("llama_index.core", reason="llama-index-core is not installed")
-    from llama_index.core.llms import MockLLM
     from llama_index.core.retrievers import BaseRetriever
     from llama_index.core.schema import NodeWithScore, TextNode
 
@@ -48,7 +47,7 @@ def test_llamaindex_itself(normalizer: Normalizer) -> None:
     made, given = model(normalizer), some_lists()
     retrievers = {name: Fixed(scores) for name, scores in zip(made.rankers, given, strict=True)}
     make = loaded(export_model(made, "llamaindex").text)["learned_retriever"]
-    found = make(retrievers, llm=MockLLM(), similarity_top_k=30).retrieve("query")
+    found = make(retrievers, similarity_top_k=30).retrieve("query")
     ours = own_fusion(made, [given])[0]
     assert {node.node.node_id: node.score for node in found} == pytest.approx(ours)
     assert [node.node.node_id for node in found] == ranking(ours)

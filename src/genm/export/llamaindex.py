@@ -25,17 +25,18 @@ def render(document: Document) -> str:
     depths = dict(zip(document["rankers"], document["depths"], strict=True))
     return f'''"""A retriever with learned weights."""
 
+from llama_index.core.llms import MockLLM
 from llama_index.core.retrievers import QueryFusionRetriever
 
 RANKERS = {py_literal(document["rankers"])}
 DEPTHS = {py_literal(depths)}  # similarity_top_k of each retriever
 
 
-def learned_retriever(retrievers, llm=None, similarity_top_k={document["size"]}):
+def learned_retriever(retrievers, similarity_top_k={document["size"]}):
     """Fuse LlamaIndex retrievers; `retrievers` maps each of RANKERS to one."""
     return QueryFusionRetriever(
         [retrievers[name] for name in RANKERS],
-        llm=llm,
+        llm=MockLLM(),  # never asked, since there is one query; without it the class wants OpenAI's
         mode={py_literal(document["mode"])},
         retriever_weights={py_literal(document["weights"])},
         similarity_top_k=similarity_top_k,
@@ -102,6 +103,7 @@ nodes = learned_retriever({"bm25": bm25, "dense": dense}).retrieve(text)""",
             "num_queries is 1: with more, an LLM writes further queries and the scores are shared among them.",
             "A list of equal scores becomes 1, but 0 if these scores are not above 0; training has 1 for both.",
             "Retrievers return 2 nodes unless told: give each as many as it had in training.",
+            "Nodes are told apart by a hash of their text and metadata: two with the same of both count as one.",
         ),
         sources=("run-llama/llama_index: QueryFusionRetriever._relative_score_fusion",),
     ),
