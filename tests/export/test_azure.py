@@ -3,7 +3,8 @@ import json
 import pytest
 from export.cases import ExportError, model, simulated
 
-from genm.export import export_model
+from genm.export import export_model, measured_loss
+from genm.read import run_from_dict
 from genm.records import Normalizer
 
 RRF = Normalizer("reciprocal", k=60.0)
@@ -35,9 +36,22 @@ def test_the_text_ranker_may_come_last() -> None:
 
 def test_weights_are_above_0_and_the_constant_is_60() -> None:
     with pytest.raises(ExportError, match=r"weights above 0 \(dense\)"):
-        export_model(model(RRF, weights=(1.0, 0.0)), "azure")
+        export_model(model(RRF, weights=(1.5, -0.5)), "azure")
     with pytest.raises(ExportError, match="has k 20, not 60"):
         export_model(model(Normalizer("reciprocal", k=20.0)), "azure")
+
+
+def test_a_ranker_of_weight_0_is_left_out_and_the_rest_ranks_the_same() -> None:
+    made = model(RRF, weights=(0.0, 0.7, 0.3), rankers=("bm25", "dense", "title"))
+    said = {"bm25.field": "body", "title.field": "title"}
+    exported = export_model(made, "azure", settings=said)
+    request = json.loads(exported.text)
+    assert (request["search"], request["searchFields"]) == ("QUERY", "title")
+    assert [query["weight"] for query in request["vectorQueries"]] == [pytest.approx(0.7 / 0.3)]
+    assert exported.notes[0].text.startswith("bm25: left out, since the weight is 0")
+    lists = [{"x": 9.0, "a": 1.0}, {"a": 2.0, "b": 1.0}, {"b": 3.0}]
+    runs = {name: run_from_dict({"q": of}, name=name) for name, of in zip(made.rankers, lists, strict=True)}
+    assert measured_loss(made, "azure", runs, at=2).share == 0.0
 
 
 def test_one_text_query() -> None:

@@ -62,6 +62,12 @@ def test_bounds_are_written_for_every_sub_query() -> None:
     }
 
 
+def test_a_bound_that_opensearch_does_not_take_is_refused() -> None:
+    far = Normalizer("minmax", upper=20_000.0, upper_mode="clip", floor=0.001, floor_at=0.0)
+    with pytest.raises(ExportError, match=r"the upper bound: expected -10000 to 10000.*found 20000"):
+        export_model(model(far), "opensearch")
+
+
 def test_z_scores_use_the_sample_deviation_and_are_cut_at_a_thousandth() -> None:
     fused = simulated(model(ZSCORE), "opensearch", [{"a": 6.0, "b": 2.0, "c": 1.0}, {}])
     deviation = ((3.0**2 + 1.0 + 2.0**2) / 2) ** 0.5

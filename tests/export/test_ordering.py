@@ -35,6 +35,8 @@ def test_one_window_for_all_where_the_engine_has_one() -> None:
 def test_the_largest_window() -> None:
     with pytest.raises(ExportError, match="window is at most 10000 and bm25 has 20000"):
         export_model(model(Normalizer("minmax", floor=0.001, floor_at=0.0), depth=20_000), "opensearch")
+    with pytest.raises(ExportError, match="window is at most 10000 and bm25 has 20000"):
+        export_model(model(ES, depth=20_000), "elasticsearch")
     with pytest.raises(ExportError, match="window: expected 1 to 10000"):
         export_model(model(Normalizer("minmax"), depth=None), "opensearch", settings={"window": "20000"})
 
@@ -76,6 +78,8 @@ def test_unknown_settings_are_listed() -> None:
         ("bm25.query", "{", r"bm25\.query: expected JSON"),
         ("bm25.query", "[]", r"bm25\.query: expected a JSON object"),
         ("dense.vector", '["x"]', r"dense\.vector: expected a list of numbers"),
+        ("dense.vector", "[NaN]", r"dense\.vector: expected JSON; NaN is not a finite number"),
+        ("bm25.query", '{"boost": 1e999}', r"bm25\.query: expected JSON; 1e999 is not a finite number"),
         ("dense.vector", "[true]", r"dense\.vector: expected a list of numbers"),
     ],
 )
@@ -97,8 +101,16 @@ def test_training_under_the_rules_is_one_remedy_for_many_reasons() -> None:
     message = str(caught.value)
     assert message.count("fit again") == 1
     assert "fit again with --target opensearch --technique z_score." in message
-    with pytest.raises(ExportError, match=r"fit again with --target redis, and fit again with 2 rankers\."):
+    with pytest.raises(ExportError, match=r"fit again with --target redis, and fit again without dense\."):
         export_model(model(Normalizer("rank"), (0.2, 0.3, 0.5), ("bm25", "dense", "lsa")), "redis")
+
+
+def test_of_too_many_rankers_one_text_and_one_vector_query_are_kept() -> None:
+    made = model(Normalizer("minmax"), (0.1, 0.2, 0.3, 0.4), ("bm25", "title", "dense", "lsa"))
+    assert export_model(made, "weaviate", approximate=True).document["rankers"] == ["title", "lsa"]
+    said = {"lsa.type": "text", "title.type": "vector"}
+    bent = export_model(made, "weaviate", settings=said, approximate=True)
+    assert bent.document["rankers"] == ["dense", "lsa"]
 
 
 def test_the_nearest_technique_is_the_one_for_that_kind_of_ranker() -> None:
@@ -114,7 +126,8 @@ def test_a_technique_for_each_ranker_is_spelt_out() -> None:
 
 def test_what_was_guessed_is_said() -> None:
     notes = [note.text for note in export_model(model(ES), "elasticsearch").notes]
-    assert "bm25 is taken for a text query by its name." in notes
+    told = "bm25 is taken for a text query by its name (bm25.type), and for one of the field text (bm25.field)."
+    assert told in notes
     said = {"bm25.type": "text", "bm25.field": "a", "dense.type": "vector", "dense.field": "b"}
     codes = {note.code for note in export_model(model(ES), "elasticsearch", settings=said).notes}
     assert codes == {"placeholder", "engine"}

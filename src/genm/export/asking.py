@@ -8,10 +8,10 @@ from genm.export.matching import line_of
 from genm.export.target import Order, Part, Setting
 
 SIZE = Setting("size", "10", "how many results to return", "count")
-QUERY = Setting("query", "QUERY", "the words searched for", stands_in=True)
+QUERY = Setting("query", "QUERY", "the words searched for", stands_in="text")
 TYPE = Setting("type", "", "how this ranker searches; guessed from its name", choices=("text", "vector"))
 FIELD = Setting("field", "", "the field it searches: text or embedding if left out", "name")
-VECTOR = Setting("vector", "[0.1, 0.2, 0.3]", "the query's vector", "json", stands_in=True)
+VECTOR = Setting("vector", "[0.1, 0.2, 0.3]", "the query's vector", "json", stands_in="vector")
 OWN = Setting("query", "", "this ranker's own query as JSON, in place of type and field", "json")
 
 

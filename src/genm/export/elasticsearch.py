@@ -117,6 +117,7 @@ _SOURCES = (
 )
 _NOTES = (
     "rank_window_size is 10 unless it is said, and it also limits the results: the request sets it.",
+    "More than 10,000 documents need another index.max_result_window, and a knn retriever takes no more.",
     "Equal scores are ordered by the shard and the internal number of the document.",
     "Scores are single precision: documents closer than about 1e-7 may change places.",
 )
@@ -131,7 +132,7 @@ TARGETS = (
             Technique("l2_norm", ENGINES["elasticsearch-l2"]),
             Technique("none", Normalizer("none"), line="slope"),
         ),
-        window=Window(10),
+        window=Window(10, most=10_000),
         weights=WeightRule(),
         compose=compose_linear,
         render=to_json,
@@ -152,7 +153,7 @@ TARGETS = (
         title="Elasticsearch weighted RRF",
         versions="9.2 and later; a licensed feature",
         techniques=(Technique("rrf", ENGINES["elasticsearch-rrf"], frozenset({"k"}), whole={"k": (1, 2**31 - 1)}),),
-        window=Window(10),
+        window=Window(10, most=10_000),
         weights=WeightRule(),
         shared=frozenset({"k"}),
         compose=compose_rrf,

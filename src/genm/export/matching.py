@@ -111,7 +111,7 @@ def nearest(normalizer: Normalizer, techniques: tuple[Technique, ...], preferred
 _SAYINGS: Mapping[str, str] = {
     "constant": "gives a list of equal scores {}, not {}",
     "constant_within": "calls scores equal within {}, not within {}",
-    "floor": "has {} at its floor, not {}",
+    "floor": "has {}, not {}",
     "floor_at": "lifts scores at or below {} to its floor, not those at or below {}",
     "ddof": "divides the variance by n - {}, not by n - {}",
     "at_mean": "gives a document at the mean {}, not {}",
@@ -121,7 +121,7 @@ _KINDS = {"affine": "affine (fixed bounds)", "none": "none (raw scores)"}
 _WORDS: Mapping[str, Mapping[object, str]] = {
     "constant": {"raw": "its raw scores"},
     "at_mean": {None: "its z-score", "max": "the list's highest score"},
-    "floor": {None: "any score"},
+    "floor": {None: "no floor"},
     "missing": {"minimum": "the list's lowest score"},
 }
 
@@ -130,7 +130,10 @@ def _told(name: str, mine: object, engines: object) -> str:
     """Say one difference, what the model has first."""
     saying = _SAYINGS.get(name, f"has {name} {{}}, not {{}}")
     words = _WORDS.get(name, {})
-    return saying.format(*(words.get(value, _shown(value)) for value in (mine, engines)))
+    shown = [words.get(value, _shown(value)) for value in (mine, engines)]
+    if name == "floor":
+        shown = [text if text == words[None] else f"a floor of {text}" for text in shown]
+    return saying.format(*shown)
 
 
 def _match_line(own: Normalizer, technique: Technique, line: tuple[float, float]) -> Match:

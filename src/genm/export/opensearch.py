@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 from genm.align import ENGINES
+from genm.errors import ExportError
 from genm.export.asking import FIELD, OWN, QUERY, SIZE, TYPE, VECTOR, own_query, vector
 from genm.export.names import to_json
 from genm.export.simulation import add_reciprocal, single, top
@@ -11,6 +12,7 @@ from genm.export.target import Document, Guide, Lists, Order, Part, Setting, Tar
 from genm.records import Normalizer
 
 _LEAST = 0.001  # what a retrieved document keeps where the formula gives 0
+_FARTHEST_BOUND = 10_000.0
 _MODES = {"within": "apply", "clip": "clip", "apply": "apply"}  # its apply is our within; ours is bent to it
 
 _FORM = Setting(
@@ -124,6 +126,8 @@ def _bound(normalizer: Normalizer, end: str) -> dict[str, Any]:
     value = getattr(normalizer, end)
     if value is None:
         return {"mode": "ignore"}
+    if abs(value) > _FARTHEST_BOUND:
+        raise ExportError(f"the {end} bound: expected -10000 to 10000, as OpenSearch takes it; found {value:g}.")
     key = "min_score" if end == "lower" else "max_score"
     return {"mode": _MODES[getattr(normalizer, f"{end}_mode")], key: value}
 

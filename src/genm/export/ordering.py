@@ -34,8 +34,10 @@ def order_for(
     `lines` are what a normaliser is bent to where the target knows straight lines only.
     """
     reasons: list[Reason] = []
-    parts = _kept_parts(model, target, reasons)
-    shared, own, notes = resolved(parts, target, settings)
+    parts, notes = _heard_parts(model, target)
+    parts = _kept_parts(parts, target, settings, reasons)
+    shared, own, told = resolved(parts, target, settings, model.rankers)
+    notes += told
     window_given = int(shared["window"]) if shared.get("window") else None
     parts, window = _windowed(parts, target, window_given, reasons, notes)
     parts = _normalised(parts, target, lines or {}, reasons)
@@ -44,21 +46,39 @@ def order_for(
     return Order(settled, window, shared), reasons, notes
 
 
-def _kept_parts(model: Model, target: Target, reasons: list[Reason]) -> list[Part]:
+def _heard_parts(model: Model, target: Target) -> tuple[list[Part], list[Note]]:
+    """Return the model's rankers; where an engine takes no weight of 0, without those that have it."""
     rows = zip(model.rankers, model.weights, model.normalizers, model.depths, strict=True)
     parts = [Part(name, weight, normalizer, "", depth, {}) for name, weight, normalizer, depth in rows]
+    silent = [part.ranker for part in parts if part.weight == 0.0]
+    if not target.weights.above or not silent or len(silent) == len(parts):
+        return parts, []
+    text = (
+        f"{_listed(silent)}: left out, since the weight is 0 and {target.title} takes weights above 0. Documents "
+        f"that no other ranker returned come last in the model, and not at all there."
+    )
+    return [part for part in parts if part.weight != 0.0], [Note("left-out", len(silent), text)]
+
+
+def _kept_parts(
+    parts: list[Part], target: Target, settings: Mapping[str, str], reasons: list[Reason]
+) -> list[Part]:
     least, most = target.n_rankers
     if len(parts) < least:
         wanted = f"exactly {least}" if most == least else f"at least {least}"
         raise ExportError(f"{target.title} fuses {wanted} rankers; the model has {len(parts)}.")
     if most is not None and len(parts) > most:
-        kept = sorted(parts, key=lambda part: -abs(part.weight))[:most]
+        kept = sorted(parts, key=lambda part: -abs(part.weight))
+        if target.pair:  # the heaviest of each kind first
+            kinds = [settings.get(f"{part.ranker}.type", guessed_type(part.ranker)) for part in kept]
+            kept = [part for _, part in sorted(enumerate(kept), key=lambda at: kinds[at[0]] in kinds[: at[0]])]
+        kept = kept[:most]
         dropped = [part.ranker for part in parts if part not in kept]
         reasons.append(
             Reason(
                 f"it fuses at most {most} rankers and the model has {len(parts)}; "
                 f"{', '.join(dropped)} would be left out",
-                f"fit again with {most} rankers",
+                f"fit again without {_listed(dropped)}",
             )
         )
         parts = [part for part in parts if part in kept]

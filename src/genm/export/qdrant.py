@@ -24,7 +24,7 @@ from genm.export.target import (
 from genm.records import Normalizer
 
 _SPARSE = Setting(
-    "sparse", '{"indices": [1, 42], "values": [0.22, 0.8]}', "the query's sparse vector", "json", stands_in=True
+    "sparse", '{"indices": [1, 42], "values": [0.22, 0.8]}', "the query's sparse vector", "json", stands_in="text"
 )
 
 
@@ -151,6 +151,8 @@ TARGETS = (
             "What a missing document gets is written as a default, since without one the query fails.",
             "Keep the formula at the top: fusion inside a prefetch is done on each shard by itself.",
             "Scores are single precision: documents closer than about 1e-7 may change places.",
+            "Fields must be compared by Cosine or Dot: of Euclid and Manhattan the scores are distances, of which "
+            "less is better.",
         ),
         **_COMMON,
     ),

@@ -1,6 +1,7 @@
 """Settings of a target and of each ranker: what the user says, checked, over the defaults."""
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 
 from genm.errors import ExportError
@@ -12,14 +13,17 @@ _FIELDS = {"text": "text", "vector": "embedding"}
 
 
 def resolved(
-    parts: Sequence[Part], target: Target, given: Mapping[str, str]
+    parts: Sequence[Part], target: Target, given: Mapping[str, str], rankers: Sequence[str]
 ) -> tuple[dict[str, str], dict[str, dict[str, str]], list[Note]]:
-    """Return the settings of the target and of each ranker: the given ones, checked, over the defaults."""
+    """Return the settings of the target and of each ranker: the given ones, checked, over the defaults.
+
+    `rankers` are all of the model's: what is said of one that is left out is checked all the same.
+    """
     known = {setting.name: setting for setting in (*target.settings, WINDOW)}
     of_ranker = {setting.name: setting for setting in target.ranker_settings}
     shared = {name: setting.default for name, setting in known.items()}
-    own = {part.ranker: {name: s.default for name, s in of_ranker.items()} for part in parts}
-    said: dict[str, set[str]] = {part.ranker: set() for part in parts}
+    own = {ranker: {name: s.default for name, s in of_ranker.items()} for ranker in rankers}
+    said: dict[str, set[str]] = {ranker: set() for ranker in rankers}
     for key, value in given.items():
         ranker = max((r for r in own if key.startswith(f"{r}.")), key=len, default=None)
         if key in known:
@@ -32,28 +36,31 @@ def resolved(
             raise ExportError(
                 f"{target.name}: expected a setting of {', '.join([*known, *each])}; found {key!r:.80}."
             )
-    notes = [
-        Note("placeholder", 1, f"{s.default} marks the place of {s.what}: put in each query's own.")
-        for s in (*target.settings, *target.ranker_settings)
-        if s.stands_in and not any(k == s.name or k.endswith(f".{s.name}") for k in given)
-    ]
-    for part in parts:
-        settings = own[part.ranker]
-        if "type" in settings and "type" not in said[part.ranker] and "query" not in said[part.ranker]:
-            settings["type"] = guessed_type(part.ranker)
-            notes.append(
-                Note("type-guessed", 1, f"{part.ranker} is taken for a {settings['type']} query by its name.")
-            )
-        if "type" in settings and settings.get("field") == "" and not settings.get("query"):
-            if settings["type"] not in _FIELDS:
-                raise ExportError(
-                    f"{part.ranker}.field: expected the name of its {settings['type']}; found nothing."
-                )
-            settings["field"] = _FIELDS[settings["type"]]
-            notes.append(
-                Note("field-assumed", 1, f"{part.ranker} searches the field {settings['field']!r}: set its field.")
-            )
+    notes = [note for part in parts for note in _guessed(part.ranker, own[part.ranker], said[part.ranker])]
+    kinds = {own[part.ranker].get("type", "") for part in parts}
+    for setting in (*target.settings, *target.ranker_settings):
+        if setting.stands_in in kinds and not any(k.split(".")[-1] == setting.name for k in given):
+            text = f"{setting.default} marks the place of {setting.what}: put in each query's own."
+            notes.append(Note("placeholder", 1, text))
     return shared, own, notes
+
+
+def _guessed(ranker: str, settings: dict[str, str], said: set[str]) -> list[Note]:
+    """Fill in how and where a ranker searches, if nothing was said of it, and tell so."""
+    if "type" not in settings or "query" in said:
+        return []
+    guessed, assumed = "type" not in said, settings.get("field") == ""
+    if guessed:
+        settings["type"] = guessed_type(ranker)
+    if assumed:
+        if settings["type"] not in _FIELDS:
+            raise ExportError(f"{ranker}.field: expected the name of its {settings['type']}; found nothing.")
+        settings["field"] = _FIELDS[settings["type"]]
+    told = [
+        *([f"a {settings['type']} query by its name ({ranker}.type)"] if guessed else []),
+        *([f"one of the field {settings['field']} ({ranker}.field)"] if assumed else []),
+    ]
+    return [Note("assumed", 1, f"{ranker} is taken for {', and for '.join(told)}.")] if told else []
 
 
 WINDOW = Setting("window", "", "how many documents of each ranker to fuse; the model's depth if left out", "count")
@@ -68,10 +75,17 @@ def _checked(setting: Setting, value: str, key: str) -> str:
         raise ExportError(f"{key}: expected a name; found {value!r:.80}.")
     if setting.kind == "json":
         try:
-            json.loads(value)
+            json.loads(value, parse_constant=_finite, parse_float=_finite)
         except json.JSONDecodeError as error:
             raise ExportError(f"{key}: expected JSON; {error.msg} at character {error.pos}.") from None
     return value
+
+
+def _finite(number: str) -> float:
+    """Return a number of JSON; NaN and what is beyond all floats are none."""
+    if not math.isfinite(float(number)):
+        raise json.JSONDecodeError(f"{number} is not a finite number", number, 0)
+    return float(number)
 
 
 def guessed_type(ranker: str) -> str:

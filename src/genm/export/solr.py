@@ -58,7 +58,7 @@ TARGETS = (
   {"store": "articles", "name": "bm25", "class": "org.apache.solr.ltr.feature.SolrFeature",
    "params": {"q": "{!dismax qf=text}${words}"}},
   {"store": "articles", "name": "dense", "class": "org.apache.solr.ltr.feature.SolrFeature",
-   "params": {"q": "{!vectorSimilarity f=embedding minReturn=0.0}${vector}"}}
+   "params": {"q": "{!func}vectorSimilarity(embedding, ${vector})"}}
 ]""",
             runs="Ask for `fl=id,[features]` and write every candidate's value to the run file of each ranker, "
             "so that all runs hold the same documents.",
@@ -78,6 +78,7 @@ curl localhost:8983/solr/articles/select --data-urlencode "q=red cars" --data-ur
         notes=(
             "The model reorders the candidates of the first query, as many as reRankDocs says.",
             "Only fixed bounds can be given, no statistics of the list.",
+            "vectorSimilarity of a field and a vector is known from Solr 9.6 on; only candidates are compared.",
             "Solr 10's own combination of queries is RRF without weights, so weights need this model.",
         ),
         sources=("solr.apache.org reference guide: learning to rank, JSON combined query DSL",),

@@ -75,8 +75,8 @@ class Setting:
     what: str
     kind: Literal["text", "name", "count", "json"] = "text"
     choices: tuple[str, ...] = ()
-    stands_in: bool = False
-    """Whether the default only marks the place of what a query brings."""
+    stands_in: Literal["", "text", "vector"] = ""
+    """Of which rankers' queries the default only marks the place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +143,8 @@ class Target:
     shared: frozenset[str] = frozenset()
     """Fields of the normaliser that must be the same for all rankers."""
     n_rankers: tuple[int, int | None] = (1, None)
+    pair: bool = False
+    """Whether it fuses one text query with one vector query."""
     settings: tuple[Setting, ...] = ()
     ranker_settings: tuple[Setting, ...] = ()
     notes: tuple[str, ...] = ()

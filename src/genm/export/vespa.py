@@ -180,6 +180,7 @@ hits = app.query(body=body).hits""",
             "Features are computed for every candidate, also for those that another operator found; a document "
             "that a text feature does not match has 0 and takes part in the list's minimum.",
             "A list of equal values becomes 0.5.",
+            "Set RANKER.dimensions, and the profile declares the query's vector, which Vespa wants declared.",
             "The global phase reorders the best rerank-count hits of the first phase.",
         ),
         sources=(

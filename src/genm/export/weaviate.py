@@ -76,6 +76,7 @@ TARGETS = (
         window=Window(100, least=100, most=100),
         weights=WeightRule(),
         n_rankers=(2, 2),
+        pair=True,
         compose=compose,
         render=render,
         simulate=simulate,
