@@ -13,7 +13,7 @@ from genm._math.compiled import over_items
 from genm._math.folds import fold_of_queries
 from genm.align import Aligned, renormalize
 from genm.errors import InputError
-from genm.evaluate import Measure, parse_measure
+from genm.evaluate import Measure, MeasureLike, parse_measure
 from genm.learn._base import Fuser, Step
 from genm.learn.barrier import BarrierFuser
 from genm.learn.boost import BoostFuser
@@ -80,7 +80,7 @@ class AutoFuser(Fuser):
     def __init__(
         self,
         *,
-        measure: Measure | str = "AP",
+        measure: MeasureLike = "AP",
         level: int = 1,
         beta: Beta = "auto",
         normalize: str | None = None,
@@ -236,7 +236,7 @@ _METHODS: dict[str, Callable[..., Fuser]] = {
 }
 
 
-def fit(aligned: Aligned, *, method: str = "auto", measure: Measure | str = "AP", **options: Any) -> Fuser:
+def fit(aligned: Aligned, *, method: str = "auto", measure: MeasureLike = "AP", **options: Any) -> Fuser:
     """Learn weights by the named method and return the fitted fuser.
 
     `auto` is what you want if you do not know; "bat", "ip", "on", "uns" and "enm" are the paper's; "exact" finds
@@ -246,7 +246,7 @@ def fit(aligned: Aligned, *, method: str = "auto", measure: Measure | str = "AP"
     return make_fuser(method, measure=measure, **options).fit(aligned)
 
 
-def make_fuser(method: str, *, measure: Measure | str = "AP", **options: Any) -> Fuser:
+def make_fuser(method: str, *, measure: MeasureLike = "AP", **options: Any) -> Fuser:
     """Return a fuser by its name on the command line, not yet fitted."""
     if method not in _METHODS:
         raise InputError(f"method={method!r}: expected one of {', '.join(sorted(_METHODS))}.")

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from genm._math.folds import fold_of_queries
 from genm.align import Aligned
 from genm.errors import InputError
-from genm.evaluate import Measure, evaluate_aligned
+from genm.evaluate import MeasureLike, evaluate_aligned
 from genm.learn._base import Fuser
 from genm.progress import Progress, silent
 
@@ -34,7 +34,7 @@ class HeldOut:
 def cross_validate(
     aligned: Aligned,
     make: MakeFuser,
-    measure: Measure,
+    measure: MeasureLike,
     *,
     folds: int = 5,
     seed: int = 0,
@@ -54,7 +54,7 @@ def cross_validate(
     return HeldOut(per_query, weighted_mean(per_query, aligned.query_weights), fold, weights)
 
 
-def measure_queries(aligned: Aligned, weights: Array, measure: Measure) -> Array:
+def measure_queries(aligned: Aligned, weights: Array, measure: MeasureLike) -> Array:
     """Return the measure of every query under the given weights."""
     return np.asarray(evaluate_aligned(aligned, weights, [measure]).values[:, 0])
 

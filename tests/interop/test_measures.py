@@ -1,6 +1,6 @@
 """Measures of ir_measures are taken wherever a measure is, with the values that ir_measures gives."""
 
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import ir_measures
 import numpy as np
@@ -9,11 +9,13 @@ from ir_measures import AP, RR, IPrec, Judged, P, R, Rprec, Success, nDCG
 
 import genm
 from genm.align import Aligned, align_runs
-from genm.auto import AutoFuser
+from genm.auto import AutoFuser, make_fuser
 from genm.crossval import cross_validate
 from genm.errors import InputError
 from genm.evaluate import compare_runs, evaluate_aligned, evaluate_run, parse_measure
+from genm.evaluate.measures import NamedMeasure
 from genm.evidence import gather_evidence
+from genm.explain.worth import measure_worth
 from genm.interop import to_dict
 from genm.learn import ExactFuser, NewtonFuser
 from genm.read import qrels_from_dict, run_from_dict
@@ -106,3 +108,11 @@ def test_a_measure_that_genm_has_not_is_named(measure: Any) -> None:
     runs, judged = data()
     with pytest.raises(InputError, match=r"is not known"):
         evaluate_run(runs["good"], judged, measure)
+
+
+@pytest.mark.parametrize(
+    "function", [genm.fit, make_fuser, cross_validate, AutoFuser.__init__, ExactFuser.__init__, measure_worth]
+)
+def test_type_checkers_see_that_theirs_are_taken(function: Any) -> None:
+    assert isinstance(nDCG @ 10, NamedMeasure)
+    assert NamedMeasure in get_args(get_type_hints(function)["measure"])

@@ -3,7 +3,7 @@
 from genm.evaluate.aligned import AlignedEvaluator, evaluate_aligned
 from genm.evaluate.compare import Comparison, Contrast, compare_runs
 from genm.evaluate.evaluation import Curve, Evaluation, evaluate_run, precision_recall_curve
-from genm.evaluate.measures import Measure, parse_measure, parse_measures
+from genm.evaluate.measures import Measure, MeasureLike, parse_measure, parse_measures
 
 __all__ = [
     "AlignedEvaluator",
@@ -12,6 +12,7 @@ __all__ = [
     "Curve",
     "Evaluation",
     "Measure",
+    "MeasureLike",
     "compare_runs",
     "evaluate_aligned",
     "evaluate_run",

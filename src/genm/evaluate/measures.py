@@ -9,7 +9,7 @@ import operator
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from typing import Literal, SupportsIndex, get_args
+from typing import Any, Literal, Protocol, SupportsIndex, TypeAlias, get_args, runtime_checkable
 
 from genm.errors import InputError
 
@@ -114,6 +114,23 @@ class Measure:
 
     def __hash__(self) -> int:
         return hash(repr(self))
+
+
+@runtime_checkable
+class NamedMeasure(Protocol):
+    """A measure of ir_measures, seen from afar so that ir_measures need not be there: its text names it."""
+
+    @property
+    def NAME(self) -> str | None:  # noqa: N802 (their name)
+        """The measure's name without its settings."""
+
+    @property
+    def SUPPORTED_PARAMS(self) -> Mapping[str, Any]:  # noqa: N802 (their name)
+        """The settings that it takes."""
+
+
+MeasureLike: TypeAlias = Measure | str | NamedMeasure
+"""What is taken for a measure: one of genm's or of ir_measures, or the name of one."""
 
 
 def parse_measure(text: object) -> Measure:

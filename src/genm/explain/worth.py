@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from genm.align import Aligned
 from genm.errors import InputError
-from genm.evaluate import Measure, compare_runs, parse_measure
+from genm.evaluate import Measure, MeasureLike, compare_runs, parse_measure
 from genm.explain.agreement import Agreement, rank_agreement
 from genm.explain.choosing import Choice, choose_exhaustively, choose_greedily, joint_interval, weighted
 from genm.explain.shapley import sampled_orders, sampled_values, sets_on_the_way, shapley_values
@@ -82,7 +82,7 @@ def measure_worth(
     aligned: Aligned,
     *,
     method: str = "auto",
-    measure: Measure | str = "AP",
+    measure: MeasureLike = "AP",
     level: int = 1,
     folds: int = 5,
     seed: int = 0,

@@ -10,7 +10,7 @@ from genm.align import Aligned, align_runs
 from genm.align.normalizers import Normalize
 from genm.auto import make_fuser
 from genm.errors import InputError, MissingExtraError
-from genm.evaluate import Measure
+from genm.evaluate import MeasureLike
 from genm.fuse import fuse_runs
 from genm.interop.frames import to_pandas
 from genm.learn import Fuser
@@ -35,7 +35,7 @@ class _LearnedFusion(pt.Estimator, ABC):  # type: ignore[misc]  # an optional li
         self,
         *,
         method: str = "auto",
-        measure: Measure | str = "AP",
+        measure: MeasureLike = "AP",
         normalize: Normalize = "minmax",
         depth: int | None = None,
         options: Mapping[str, Any] | None = None,

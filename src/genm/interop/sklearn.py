@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from genm.align.normalizers import Normalize
 from genm.auto import make_fuser
 from genm.errors import InputError, MissingExtraError
-from genm.evaluate import Measure, evaluate_aligned, parse_measure
+from genm.evaluate import Measure, MeasureLike, evaluate_aligned, parse_measure
 from genm.fuse import fuse_scores
 from genm.interop.tables import Table
 from genm.learn.scorer import with_level
@@ -54,7 +54,7 @@ class FusionRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # s
         self,
         *,
         method: str = "auto",
-        measure: Measure | str = "AP",
+        measure: MeasureLike = "AP",
         level: int = 1,
         normalize: Normalize = "none",
         random_state: int | None = 0,

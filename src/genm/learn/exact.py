@@ -15,7 +15,7 @@ from genm._math.crossings import line_profile, value_at
 from genm._math.gains import Problem as Tasks
 from genm.align import Aligned
 from genm.errors import ConvergenceWarning, InputError
-from genm.evaluate import Measure, parse_measure
+from genm.evaluate import Measure, MeasureLike, parse_measure
 from genm.learn._base import Fuser, Step
 from genm.learn.newton import NewtonFuser
 from genm.learn.plateau import Plateau, centre_of_plateau, plateau_around
@@ -68,7 +68,7 @@ class ExactFuser(Fuser):
     def __init__(
         self,
         *,
-        measure: Measure | str = "AP",
+        measure: MeasureLike = "AP",
         level: int = 1,
         beta: Beta = "auto",
         certify: bool = False,
