@@ -11,7 +11,8 @@ from genm.auto import AutoFuser
 from genm.crossval import cross_validate, measure_queries
 from genm.errors import InputError
 from genm.evaluate import parse_measure
-from genm.explain.refits import SharedRefits, members_of
+from genm.explain.refits import SharedRefits
+from genm.explain.views import members_of
 
 AP = parse_measure("AP")
 

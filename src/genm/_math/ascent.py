@@ -29,6 +29,8 @@ class Ascent:
     value: float
     n_iter: int
     converged: bool
+    curvature: Array | None = None
+    """Of -f, as far as `quasi_newton` has learned it."""
 
 
 def project_to_simplex(point: Array) -> Array:
@@ -140,12 +142,14 @@ def quasi_newton(
     tol: float,
     max_iter: int,
     watch: Watch | None = None,
+    curvature: Array | None = None,
 ) -> Ascent:
     """Maximise f on the simplex (Problem P3) with first derivatives alone.
 
     The steps are those of `newton`; the curvature is learned from the gradients on the way (BFGS, damped as Powell
     does where f curves upward). For a handful of weights this beats a library's limited-memory form, whose every
-    call costs more than an evaluation of f.
+    call costs more than an evaluation of f. Who knows the `curvature` of -f from a climb nearby may give it: it is
+    where learning begins, and a step that promises less than `tol` by it is not tried.
     """
     alpha, n = start.copy(), 0
     f, g = gradient(alpha)
@@ -157,7 +161,9 @@ def quasi_newton(
         return f_trial
 
     first = float(np.linalg.norm(g - g.mean()))
-    curvature = np.eye(len(alpha)) * max(first / _FIRST_STEP, 1e-12)  # of -f
+    is_known = curvature is not None
+    if curvature is None:
+        curvature = np.eye(len(alpha)) * max(first / _FIRST_STEP, 1e-12)
     if watch is not None:
         watch(0, alpha, f)
     while n < max_iter:
@@ -166,17 +172,19 @@ def quasi_newton(
         step = np.zeros_like(alpha)
         if free.sum() > 1:
             step[free] = _modified_newton_step(g[free], -curvature[np.ix_(free, free)])
+        if is_known and float(g @ step) < 2.0 * tol:  # of which the curvature takes back half
+            return Ascent(alpha, f, n, converged=True, curvature=curvature)
         trial, risen = _climb(value, alpha, f, g, step)
         if trial is None:
-            return Ascent(alpha, f, n, converged=True)
+            return Ascent(alpha, f, n, converged=True, curvature=curvature)
         gain = risen - f
         curvature = _bfgs(curvature, trial - alpha, g - g_trial)
         alpha, f, g = trial, risen, g_trial
         if watch is not None:
             watch(n, alpha, f)
         if gain < tol:
-            return Ascent(alpha, f, n, converged=True)
-    return Ascent(alpha, f, n, converged=False)
+            return Ascent(alpha, f, n, converged=True, curvature=curvature)
+    return Ascent(alpha, f, n, converged=False, curvature=curvature)
 
 
 def _bfgs(B: Array, s: Array, y: Array) -> Array:

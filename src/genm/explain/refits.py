@@ -1,9 +1,9 @@
 """Weights for every subset of the rankers, learned again and again on the same queries, with the work shared.
 
-Runs are aligned once and stored once for the kernels. A subset is the same store with the other rankers' weights
-held at 0, unless documents leave with them; then it gets a store of its own. A climb begins at the weights that
-all rankers got together. What is learned follows `AutoFuser`: the smoothed MAP, or the exact measure from there,
-then held back towards simple weights as far as queries that were not learned from advise.
+Runs are aligned once and stored once for the kernels. A climb begins at the weights that all rankers got together
+on the same queries, with the curvature that was found there. What is learned follows `AutoFuser`: the smoothed MAP,
+or the exact measure from there, then held back towards simple weights as far as queries that were not learned from
+advise. Nothing that a climb begins at, or that holds weights back, has seen the queries they are measured on.
 """
 
 from collections.abc import Sequence
@@ -14,14 +14,14 @@ from typing import NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.ascent import as_distribution, quasi_newton
+from genm._math.ascent import Ascent, as_distribution, quasi_newton
 from genm._math.compiled import over_items
 from genm._math.folds import fold_of_queries
-from genm.align import Aligned, select_rankers
+from genm.align import Aligned
 from genm.auto import SHRINKAGE, UNLESS_SHOWN, Shrunk, clearly_best, hold_back, shrink
 from genm.errors import InputError
 from genm.evaluate import Measure
-from genm.learn.problem import Problem, beta_of
+from genm.explain.views import View, Views, members_of
 from genm.learn.scorer import Scorer, direct_search
 
 Array = NDArray[np.float64]
@@ -34,47 +34,35 @@ Left = tuple[int, ...]
 """The folds that are left out while learning: one, or two to choose how far to hold back."""
 
 
-def members_of(subset: int) -> list[int]:
-    """Return the rankers of a subset, which is an integer with a bit for each."""
-    return [k for k in range(subset.bit_length()) if subset >> k & 1]
+class _Task(NamedTuple):
+    """A subset, made ready to be learned on any of the queries."""
+
+    subset: int
+    view: View
+    even: Array
+    """What uniform weights reach on every query."""
 
 
-class _View(NamedTuple):
-    """The training queries as some of the rankers see them."""
+class _Simple(NamedTuple):
+    """The simple weights for some of the queries, and what they reach there."""
 
-    problem: Problem
-    scorer: Scorer
-    columns: list[int]
-    """Where the subset's weights stand among those that problem and scorer take."""
-    n_columns: int
+    weights: dict[str, Array]
+    reached: dict[str, float]
 
-    def whole(self, weights: Array) -> Array:
-        """Return weights for all columns: 0 for rankers outside the subset."""
-        spread = np.zeros(self.n_columns)
-        spread[self.columns] = weights
-        return spread
+    def before(self, train: View) -> Scorer:
+        """Return a scorer of these queries that knows what the simple weights reach."""
+        return cast(
+            "Scorer", _Informed(train, {self.weights[at].tobytes(): self.reached[at] for at in self.weights})
+        )
 
-    def gradient(self, weights: Array) -> tuple[float, Array]:
-        value, slope = self.problem.gradient(self.whole(weights))
-        return value, slope[self.columns]
 
-    def per_query(self, weights: Array) -> Array:
-        return self.scorer.per_query(self.whole(weights))
+class _Informed(NamedTuple):
+    train: View
+    known: dict[bytes, float]
 
     def mean(self, weights: Array) -> float:
-        return self.scorer.mean(self.whole(weights))
-
-    @property
-    def as_scorer(self) -> Scorer:
-        """Itself, for those who ask a scorer for means: theirs is the subset's, in the subset's weights."""
-        return cast("Scorer", self)
-
-    @property
-    def is_smoothed(self) -> bool:
-        return self.scorer.is_smoothed
-
-    def select(self, queries: NDArray[np.integer]) -> "_View":
-        return self._replace(problem=self.problem.select(queries), scorer=self.scorer.select(queries))
+        found = self.known.get(weights.tobytes())
+        return self.train.mean(weights) if found is None else found
 
 
 class SharedRefits:
@@ -83,114 +71,110 @@ class SharedRefits:
     def __init__(
         self, aligned: Aligned, measure: Measure, *, folds: int = 5, seed: int = 0, hold_back: bool = True
     ) -> None:
-        self._aligned, self._measure, self._hold_back = aligned, measure, hold_back
-        self._problem = Problem(aligned, level=measure.rel)
-        self._scorer = Scorer(aligned, self._problem, measure, measure.rel)
-        n_kept = len(self._problem.kept)
+        self._views, self._hold_back = Views(aligned, measure), hold_back
+        self._n_queries, self._kept = len(aligned.queries), self._views.problem.kept
+        n_kept, n_rankers = len(self._kept), len(aligned.rankers)
         if n_kept < 2:
             raise InputError(
                 f"{n_kept} query with a relevant document: expected at least 2, to learn from one and measure on "
                 f"another. Judge more queries."
             )
         self._n_folds = min(folds, n_kept)
-        self._fold = fold_of_queries(n_kept, self._n_folds, seed)  # of those that teach, so that no fold is empty
-        n_rankers = len(aligned.rankers)
-        self._alone = np.array([self._view(1 << k).per_query(np.ones(1)) for k in range(n_rankers)])
+        fold = fold_of_queries(n_kept, self._n_folds, seed)  # of those that teach, so that no fold is empty
+        self._inside = [np.flatnonzero(fold == f) for f in range(self._n_folds)]
+        lefts: list[Left] = [(f,) for f in range(self._n_folds)]
+        if hold_back and self._n_folds > 2:
+            lefts += combinations(range(self._n_folds), 2)
+        self._outside = {left: np.flatnonzero(~np.isin(fold, left)) for left in lefts}
+        self._shares = self._views.scorer.query_weights
+        self._alone = np.array([self._views.of(1 << k).per_query(np.ones(1)) for k in range(n_rankers)])
         self._everyone = (1 << n_rankers) - 1
-        self._learned: dict[tuple[int, Left], Array] = {}
+        self._whole: dict[Left, Ascent] = {}
 
     def values(self, subsets: Sequence[int]) -> list[Array]:
         """Return for each subset the held-out value of every query; it depends on nothing that was asked before."""
-        lefts: list[Left] = [(f,) for f in range(self._n_folds)]
-        if self._hold_back and self._n_folds > 2:
-            lefts += combinations(range(self._n_folds), 2)
-        views = {subset: self._view(subset) for subset in {*subsets, self._everyone}}
-        for todo in ([self._everyone], subsets):  # the whole comes first: all others begin there
-            jobs = [
-                (s, left) for s in todo if s.bit_count() > 1 for left in lefts if (s, left) not in self._learned
-            ]
-            found = over_items(lambda job: self._learn(views[job[0]], *job), jobs)
-            self._learned.update(zip(jobs, found, strict=True))
-        return over_items(lambda subset: self._held_out(views[subset], subset), subsets)
+        if not self._whole:  # what all rankers learn comes first: all others begin there
+            self._whole = self._learn(over_items(self._prepare, [self._everyone]))[0]
+        tasks = over_items(self._prepare, subsets)
+        jobs = zip(tasks, self._learn(tasks), strict=True)
+        return over_items(lambda job: self._held_out(*job), jobs)
 
-    def _view(self, subset: int) -> _View:
-        aligned, columns = self._aligned, members_of(subset)
-        if aligned.retrieved[:, columns].any(axis=1).all():
-            # nothing leaves: one and the same store serves, and only the sharpness follows the subset's scale
-            narrow = replace(
-                aligned,
-                rankers=tuple(aligned.rankers[k] for k in columns),
-                scores=np.ascontiguousarray(aligned.scores[:, columns]),
-            )
-            problem = self._problem.with_beta(beta_of(narrow))
-            return _View(problem, self._scorer, columns, len(aligned.rankers))
-        own = select_rankers(aligned, [aligned.rankers[k] for k in columns])
-        problem = Problem(own, level=self._measure.rel)
-        scorer = Scorer(own, problem, self._measure, self._measure.rel)
-        return _View(problem, scorer, list(range(len(columns))), len(columns))
+    def _prepare(self, subset: int) -> _Task:
+        view, n = self._views.of(subset), subset.bit_count()
+        even = view.per_query(np.full(n, 1.0 / n)) if n > 1 else self._alone[members_of(subset)[0]]
+        return _Task(subset, view, even)
 
-    def _learn(self, view: _View, subset: int, left: Left) -> Array:
+    def _learn(self, tasks: Sequence[_Task]) -> list[dict[Left, Ascent]]:
+        """Return what each subset of several learns, whichever folds are left out."""
+        lefts = list(self._outside)
+        jobs = [(task, left) for task in tasks if task.subset.bit_count() > 1 for left in lefts]
+        found = iter(over_items(lambda job: self._climb(*job), jobs))
+        return [dict(zip(lefts, found, strict=False)) if task.subset.bit_count() > 1 else {} for task in tasks]
+
+    def _climb(self, task: _Task, left: Left) -> Ascent:
         """Return the best weights for the queries outside some folds, over-fitted or not."""
-        inside = np.flatnonzero(~np.isin(self._fold, left))
-        train, simple = view.select(inside), self._simple(subset, inside)
-        known = [
-            (train.mean(weights), weights) for weights in (simple["uniform"], *self._from_everyone(subset, left))
-        ]
-        begun = max(known, key=_value)[1]
-        end = quasi_newton(train.gradient, begun, tol=CLOSE_ENOUGH, max_iter=100).alpha
-        known += [(train.mean(end), end), (self._alone_mean(subset, inside).max(), simple["single"])]
-        best = max(known, key=_value)[1]
-        return best if view.is_smoothed else direct_search(train.as_scorer, best, steps=(0.1, 0.05, 0.02))
+        whole = self._whole.get(left)
+        if whole is not None and task.subset == self._everyone:
+            return whole
+        train, simple = task.view.select(self._outside[left]), self._simple(task, self._outside[left])
+        begun, curvature = (simple.reached["uniform"], simple.weights["uniform"]), None
+        if whole is not None:
+            members = members_of(task.subset)
+            nearby = as_distribution(whole.alpha[members])
+            curvature = whole.curvature if whole.curvature is None else whole.curvature[np.ix_(members, members)]
+            begun = max(begun, (train.mean(nearby), nearby), key=_value)
+        end = quasi_newton(train.gradient, begun[1], tol=CLOSE_ENOUGH, max_iter=100, curvature=curvature)
+        single = simple.reached["single"], simple.weights["single"]
+        best = max(begun, (train.mean(end.alpha), end.alpha), single, key=_value)[1]
+        if not task.view.is_smoothed:
+            best = direct_search(train.as_scorer, best, steps=(0.1, 0.05, 0.02))
+        return replace(end, alpha=best)
 
-    def _from_everyone(self, subset: int, left: Left) -> list[Array]:
-        """Return the weights that all rankers got together, without those outside the subset."""
-        whole = self._learned.get((self._everyone, left))
-        return [] if whole is None else [as_distribution(whole[members_of(subset)])]
-
-    def _simple(self, subset: int, inside: NDArray[np.integer]) -> dict[str, Array]:
+    def _simple(self, task: _Task, queries: NDArray[np.intp]) -> _Simple:
         """Return uniform weights and those of the ranker that is best on these queries."""
-        n, best = subset.bit_count(), int(np.argmax(self._alone_mean(subset, inside)))
-        return {"uniform": np.full(n, 1.0 / n), "single": np.eye(n)[best]}
+        n, members = task.subset.bit_count(), members_of(task.subset)
+        share = self._shares[queries] / self._shares[queries].sum()
+        alone = self._alone[members][:, queries] @ share
+        best = int(np.argmax(alone))
+        return _Simple(
+            {"uniform": np.full(n, 1.0 / n), "single": np.eye(n)[best]},
+            {"uniform": float(task.even[queries] @ share), "single": float(alone[best])},
+        )
 
-    def _alone_mean(self, subset: int, inside: NDArray[np.integer]) -> Array:
-        """Return what each ranker of the subset reaches by itself on these queries."""
-        weights = self._scorer.query_weights[inside]
-        return np.asarray(self._alone[members_of(subset)][:, inside] @ weights / weights.sum())
-
-    def _held_out(self, view: _View, subset: int) -> Array:
+    def _held_out(self, task: _Task, learned: dict[Left, Ascent]) -> Array:
         """Return the measure of every query of `aligned`; one without a relevant document counts 0."""
-        values = np.zeros(len(self._aligned.queries))
-        kept = self._problem.kept
-        for f in range(self._n_folds):
-            inside, outside = np.flatnonzero(self._fold != f), np.flatnonzero(self._fold == f)
-            weights = np.ones(1) if subset.bit_count() == 1 else self._weights(view, subset, f, inside)
-            values[kept[outside]] = view.select(outside).per_query(weights)
+        values = np.zeros(self._n_queries)
+        if task.subset.bit_count() == 1:
+            values[self._kept] = task.even
+            return values
+        for f, inside in enumerate(self._inside):
+            weights = learned[(f,)].alpha
+            if self._hold_back:
+                outside = self._outside[(f,)]
+                simple, train = self._simple(task, outside), task.view.select(outside)
+                weights = hold_back(weights, self._way(task, learned, f), simple.weights, simple.before(train))
+            values[self._kept[inside]] = task.view.select(inside).per_query(weights)
         return values
 
-    def _weights(self, view: _View, subset: int, f: int, inside: NDArray[np.intp]) -> Array:
-        """Return the weights for one fold: learned outside it, and held back as queries outside it advise."""
-        learned = self._learned[subset, (f,)]
-        if not self._hold_back:
-            return learned
-        way = self._way(view, subset, f, inside)
-        train = view.select(inside)
-        return hold_back(learned, way, self._simple(subset, inside), train.as_scorer)
-
-    def _way(self, view: _View, subset: int, f: int, inside: NDArray[np.intp]) -> Shrunk:
+    def _way(self, task: _Task, learned: dict[Left, Ascent], f: int) -> Shrunk:
         """Return how far to hold back for fold f: what did best on the others, learned without both."""
         if self._n_folds < 3:
             return UNLESS_SHOWN
-        reached = np.zeros((len(WAYS), len(self._fold)))
-        for other in range(self._n_folds):
+        reached = np.zeros((len(WAYS), len(self._kept)))
+        for other, inside in enumerate(self._inside):
             if other == f:
                 continue
-            left, tested = (min(f, other), max(f, other)), np.flatnonzero(self._fold == other)
-            learned = self._learned[subset, left]
-            simple = self._simple(subset, np.flatnonzero(~np.isin(self._fold, left)))
-            test = view.select(tested)
-            reached[:, tested] = [test.per_query(shrink(learned, way, simple)) for way in WAYS]
-        shares = self._scorer.query_weights[inside]
-        return WAYS[clearly_best(reached[:, inside], shares, WAYS.index(UNLESS_SHOWN))]
+            left = (min(f, other), max(f, other))
+            simple, test = self._simple(task, self._outside[left]), task.view.select(inside)
+            single = members_of(task.subset)[int(simple.weights["single"].argmax())]
+            for number, way in enumerate(WAYS):
+                if way.amount < 1.0:
+                    found = test.per_query(shrink(learned[left].alpha, way, simple.weights))
+                else:
+                    found = (task.even if way.target == "uniform" else self._alone[single])[inside]
+                reached[number, inside] = found
+        outside = self._outside[(f,)]
+        return WAYS[clearly_best(reached[:, outside], self._shares[outside], WAYS.index(UNLESS_SHOWN))]
 
 
 def _value(known: tuple[float, Array]) -> float:

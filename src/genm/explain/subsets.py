@@ -11,7 +11,8 @@ from genm.auto import make_fuser
 from genm.crossval import check_folds, cross_validate, measure_queries, weighted_mean
 from genm.errors import InputError
 from genm.evaluate import Measure
-from genm.explain.refits import SharedRefits, members_of
+from genm.explain.refits import SharedRefits
+from genm.explain.views import members_of
 from genm.progress import Progress, silent
 
 Array = NDArray[np.float64]

@@ -140,6 +140,10 @@ def beta_of(aligned: Aligned) -> float:
     rows = np.repeat(filled, np.diff(aligned.starts))
     scores = fused[rows]
     mean_score = np.bincount(within, scores) / counts
-    variance = np.bincount(within, (scores - mean_score[within]) ** 2) / counts
-    spread = float(np.sqrt(np.median(variance)))
+    return sharpness_for(np.bincount(within, (scores - mean_score[within]) ** 2) / counts)
+
+
+def sharpness_for(variances: Array) -> float:
+    """Return beta for the variances of fused scores within queries: 20 over the median standard deviation."""
+    spread = float(np.sqrt(np.median(variances))) if len(variances) else 0.0
     return PAPER_BETA if not spread > 0.0 else min(20.0 / spread, 1e300)
