@@ -104,6 +104,22 @@ def test_features_are_fused_behind_a_pipeline() -> None:
     assert results.groupby("qid")["rank"].apply(lambda r: list(r) == list(range(len(r)))).all()
 
 
+def test_the_operator_for_features_stands_before_the_fusion() -> None:
+    topics, qrels, found = data()
+    pairs = pd.concat(list(found.values()))[["qid", "query", "docno"]].drop_duplicates().assign(score=0.0)
+    scores = {name: results.set_index(["qid", "docno"])["score"] for name, results in found.items()}
+    good, bad = (
+        pt.apply.doc_score(lambda row, own=own: float(own.get((row["qid"], row["docno"]), -9.0)))
+        for own in scores.values()
+    )
+    first = pt.Transformer.from_df(pt.model.add_ranks(pairs))
+    pipe = first >> (good**bad) >> FeatureFusion(names=["good", "bad"])
+    pipe.fit(topics, qrels)
+    assert pipe[-1].weights_["good"] > 0.5
+    table = pt.Experiment([pipe, first >> bad], topics, qrels, ["map"], names=["fused", "bad"])
+    assert table["map"][0] > table["map"][1]
+
+
 def test_score_columns_are_fused_and_gaps_are_documents_not_returned() -> None:
     topics, qrels, found = data()
     table = features(found, qrels)
