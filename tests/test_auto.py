@@ -102,3 +102,13 @@ def test_a_level_in_the_measure_is_the_level_learned_at() -> None:
     named, given = AutoFuser(measure="AP(rel=2)").fit(aligned), AutoFuser(measure="AP", level=2).fit(aligned)
     assert named.weights_.tolist() == given.weights_.tolist()
     assert named.weights_.tolist() != AutoFuser().fit(aligned).weights_.tolist()
+
+
+def test_a_problem_made_ready_is_learned_alike() -> None:
+    aligned = made_up(7, quality=(0.6, 0.5, 0.4), n_queries=14)
+    own, ready = AutoFuser().fit(aligned), AutoFuser().fit_problem(Problem(aligned))
+    assert own.weights_.tolist() == ready.weights_.tolist()
+    assert own.to_model() == ready.to_model()
+    for options in ({"measure": "nDCG@10"}, {"normalize": "auto"}):
+        with pytest.raises(InputError, match="Use fit"):
+            AutoFuser(**options).fit_problem(Problem(aligned))

@@ -23,6 +23,7 @@ from genm.learn.newton import NewtonFuser
 from genm.learn.online import OnlineFuser
 from genm.learn.problem import Beta, Problem
 from genm.learn.scorer import Scorer, direct_search, with_level
+from genm.learn.selections import Nearby, Simple
 from genm.learn.starts import simple_starts
 from genm.learn.tasks import check_measure
 from genm.model import Model
@@ -52,6 +53,8 @@ UNLESS_SHOWN = Shrunk("uniform", 0.75)
 
 ONCE_IN_TEN = 1.28
 """Standard errors that a gain of luck alone exceeds once in ten times."""
+CLOSE_ENOUGH = 1e-4
+"""Gain of a step at which the climbs of the folds stop: they are compared, not kept."""
 
 
 class AutoFuser(Fuser):
@@ -114,18 +117,30 @@ class AutoFuser(Fuser):
             tol=self.tol, max_iter=self.max_iter, seed=self.seed,
         )  # fmt: skip
 
+    def fit_problem(self, problem: Problem) -> Self:
+        """Learn from queries that were made ready before, under the problem's own level and beta; AP only."""
+        measure = with_level(parse_measure(self.measure), self.level)
+        if measure != Measure("AP", rel=measure.rel) or self.normalize is not None:
+            raise InputError(
+                f"measure {measure}, normalize={self.normalize!r}: a problem knows average precision of scores as "
+                f"they are. Use fit, which sees the runs."
+            )
+        return self._learn(problem, Scorer(None, problem, measure, self.level))
+
     def _fit(self, aligned: Aligned) -> Self:
         measure = with_level(parse_measure(self.measure), self.level)
         problem = Problem(aligned, level=max(self.level, measure.rel), beta=self.beta)
-        scorer = Scorer(aligned, problem, measure, self.level)
-        self._remember(aligned)
+        return self._learn(problem, Scorer(aligned, problem, measure, self.level))
+
+    def _learn(self, problem: Problem, scorer: Scorer) -> Self:
+        self._remember(problem)
         self.beta_ = problem.beta
-        self.history_ = []  # the learning curves, which the many climbs of the folds have no use for
-        ends = self._climbs(problem, scorer, self.history_)
-        self.learned_ = _polish(_best_of(ends, scorer, len(self.rankers_)), scorer)
-        self.shrunk_, self.held_out_ = self._choose(problem, scorer)
-        simple = simple_weights(scorer, len(self.rankers_))
-        self.weights_ = hold_back(self.learned_, self.shrunk_, simple, scorer)
+        self.history_ = []
+        simple = Simple.of(scorer, len(self.rankers_))
+        ends = self._climbs(problem, simple)
+        self.learned_ = _polish(_best_of(ends, scorer, simple), scorer)
+        self.shrunk_, self.held_out_ = self._choose(problem, scorer, simple, ends)
+        self.weights_ = hold_back(self.learned_, self.shrunk_, simple.targets, scorer)
         self.objective_ = problem.value(self.weights_)
         self.converged_ = all(end.converged for end in ends)
         self.n_iter_ = max([end.n_iter for end in ends], default=1)
@@ -134,39 +149,39 @@ class AutoFuser(Fuser):
         self._warn_if_stopped_early()
         return self
 
-    def _climbs(self, problem: Problem, scorer: Scorer, history: list[Step] | None = None) -> list[Ascent]:
-        """Climb from the simple starts; keep the curves if there is somebody to keep them."""
+    def _climbs(self, problem: Problem, simple: Simple) -> list[Ascent]:
+        """Climb from the simple starts, and keep the curves."""
         ends = []
-        for number, start in enumerate(simple_starts(simple_weights(scorer, len(problem.rankers))["single"])):
+        for number, start in enumerate(simple_starts(simple.targets["single"])):
 
             def watch(iteration: int, alpha: Array, objective: float, number: int = number) -> None:
-                if history is not None:
-                    history.append(Step(number, iteration, objective, problem.exact(alpha)))
+                self.history_.append(Step(number, iteration, objective, problem.exact(alpha)))
 
             ends.append(quasi_newton(problem.gradient, start, tol=self.tol, max_iter=self.max_iter, watch=watch))
         return ends
 
-    def _choose(self, problem: Problem, scorer: Scorer) -> tuple[Shrunk, float]:
+    def _choose(self, problem: Problem, scorer: Scorer, simple: Simple, ends: list[Ascent]) -> tuple[Shrunk, float]:
         """Return how far to hold back, by cross-validation inside the training queries."""
         n_queries = len(problem.kept)
         ways = [Shrunk("uniform", a) for a in SHRINKAGE] + [Shrunk("single", a) for a in SHRINKAGE[1:]]
-        if n_queries < 2 or len(problem.rankers) == 1:
-            return Shrunk("uniform", 1.0), scorer.mean(np.full(len(problem.rankers), 1 / len(problem.rankers)))
+        if n_queries < 2 or not ends:
+            return Shrunk("uniform", 1.0), scorer.mean(simple.targets["uniform"])
         folds = min(self.folds, n_queries)
         jobs = [
             (fold_of_queries(n_queries, folds, self.seed + 1 + r), f)
             for r in range(self.repeats)
             for f in range(folds)
         ]
+        climb_again = Nearby(problem, max(ends, key=lambda end: end.value))
 
         def held_out(job: tuple[NDArray[np.int64], int]) -> tuple[NDArray[np.intp], Array]:
             fold, f = job
             inside, outside = np.flatnonzero(fold != f), np.flatnonzero(fold == f)
-            train = scorer.select(inside)
-            learned = _best_of(self._climbs(problem.select(inside), train), train, len(problem.rankers))
-            simple = simple_weights(train, len(problem.rankers))
+            known = simple.select(inside)
+            end = climb_again(inside, tol=max(self.tol, CLOSE_ENOUGH), max_iter=self.max_iter)
+            learned = _best_of([end], scorer.select(inside), known)
             test = scorer.select(outside)
-            return outside, np.array([test.per_query(shrink(learned, way, simple)) for way in ways])
+            return outside, np.array([test.per_query(shrink(learned, way, known.targets)) for way in ways])
 
         reached = np.zeros((len(ways), n_queries))
         for outside, values in over_items(held_out, jobs):
@@ -196,18 +211,18 @@ def _polish(learned: Array, scorer: Scorer) -> Array:
     return polished if scorer.mean(polished) > scorer.mean(learned) + WORTH_POLISHING else learned
 
 
-def _best_of(ends: list[Ascent], scorer: Scorer, n_rankers: int) -> Array:
+def _best_of(ends: list[Ascent], scorer: Scorer, simple: Simple) -> Array:
     """Return the best weights for these queries, over-fitted or not: where climbs ended, or simple ones."""
-    simple = simple_weights(scorer, n_rankers)
-    best = max([*(end.alpha for end in ends), simple["single"], simple["uniform"]], key=scorer.mean)
+    *singles, uniform = simple.means()
+    known = [(scorer.mean(end.alpha), end.alpha) for end in ends]
+    known += [(max(singles), simple.targets["single"]), (uniform, simple.targets["uniform"])]
+    best = max(known, key=lambda one: one[0])[1]
     return best if scorer.is_smoothed else direct_search(scorer, best)
 
 
 def simple_weights(scorer: Scorer, n_rankers: int) -> dict[str, Array]:
     """Return uniform weights and those of the ranker that is best on the training queries."""
-    units = np.eye(n_rankers)
-    best = int(np.argmax([scorer.mean(unit) for unit in units]))
-    return {"uniform": np.full(n_rankers, 1.0 / n_rankers), "single": units[best]}
+    return Simple.of(scorer, n_rankers).targets
 
 
 def shrink(learned: Array, way: Shrunk, simple: dict[str, Array]) -> Array:

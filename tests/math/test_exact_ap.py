@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from genm._math.exact_ap import exact_ap
+from genm._math.exact_ap import exact_ap, exact_ranks
 from genm._math.tiles import build_tiles, relabel, take
 from genm._math.weighted import weighted_sum
 
@@ -57,6 +57,10 @@ def test_equals_sorting_with_and_without_ties(seed, lengths, n_rankers, levels, 
     np.testing.assert_array_equal(
         exact_ap(tiles, weights), by_sorting(starts, scores, relevant, n_relevant, weights)
     )
+    found, fused = exact_ranks(tiles, weights), weighted_sum(scores, weights)
+    for q, (a, b) in enumerate(itertools.pairwise(starts)):
+        wanted = np.flatnonzero(relevant[a:b][np.argsort(-fused[a:b], kind="stable")]) + 1
+        assert found.ranks[found.starts[q] : found.starts[q + 1]].tolist() == wanted.tolist()
 
 
 def test_equals_the_slow_reading_of_p1():

@@ -4,12 +4,16 @@ import numpy as np
 import pytest
 from problems import made_up
 
-from genm.evidence import UNIFORM
+from genm.align import renormalize
+from genm.auto import AutoFuser
 from genm.fuse import fuse_scores, rule_scores
 from genm.learn import CotrainFuser
 from genm.learn.problem import Problem
+from genm.learn.quality import fake_labels
 from genm.reproduce.methods import (
+    AUTO,
     BAT,
+    COMBSUM_Z,
     ENM,
     ISR,
     RULES,
@@ -17,10 +21,13 @@ from genm.reproduce.methods import (
     UNS,
     UNS_COTRAINED,
     UNS_HALF,
+    UNS_Z,
     kind_of,
     learners,
+    on_minmax,
+    on_ranks,
+    on_z_scores,
     repaired,
-    rules,
     training,
     unsupervised,
 )
@@ -30,7 +37,7 @@ from genm.reproduce.printed import REPAIRS
 @pytest.fixture(scope="module")
 def fold():
     aligned = made_up(0, normalize="none")
-    return training(Problem(aligned, beta=40.0), aligned, np.arange(0, 12, 2))
+    return training(Problem(aligned, beta=40.0), aligned, fake_labels(aligned), np.arange(0, 12, 2))
 
 
 def test_starts_are_ordered_by_map_on_the_training_queries_alone(fold):
@@ -62,15 +69,24 @@ def test_names_and_kinds():
 
 def test_rules_score_every_row(fold):
     aligned = fold.aligned()
-    found = rules(aligned)
-    assert set(found) == {UNIFORM, *RULES}
-    np.testing.assert_allclose(found[UNIFORM], fuse_scores(aligned, np.full(3, 1 / 3)))
+    found = on_minmax(aligned) | on_z_scores(aligned, fold.marks) | on_ranks(aligned)
+    assert set(found) == {UNS_Z, *RULES}
+    assert {len(scores) for scores in found.values()} == {len(aligned.doc)}
     assert found[ISR].tolist() == rule_scores(aligned, "isr").tolist()
+    standard = renormalize(aligned, "zscore")
+    assert found[COMBSUM_Z].tolist() == rule_scores(standard, "combsum").tolist()
+    wanted = fuse_scores(standard, CotrainFuser().fit(standard).weights_)
+    np.testing.assert_allclose(found[UNS_Z], wanted, rtol=1e-9, atol=1e-12)
+
+
+def test_auto_learns_what_it_would_learn_from_the_runs(fold):
+    wanted = AutoFuser().fit(fold.aligned())
+    assert learners()[AUTO](fold).weights_.tolist() == wanted.weights_.tolist()
 
 
 def test_what_sees_no_labels_is_the_same_without_any():
     with_labels, without = (made_up(1, normalize="none", labelled=labelled) for labelled in (True, False))
-    one, other = unsupervised(with_labels), unsupervised(without)
+    one, other = (unsupervised(aligned, fake_labels(aligned)) for aligned in (with_labels, without))
     assert list(one) == [UNS, UNS_COTRAINED]
     for name in one:
         assert one[name].weights_.tolist() == other[name].weights_.tolist()

@@ -9,8 +9,9 @@ from problems import made_up
 from genm.crossval import cross_validate
 from genm.evaluate import Measure
 from genm.evidence import BEST_SINGLE, UNIFORM, single_values
+from genm.fuse import rule_scores
 from genm.learn import CotrainFuser, NewtonFuser
-from genm.reproduce.methods import BAT, ENM, learners, rules
+from genm.reproduce.methods import BAT, ENM, learners
 from genm.reproduce.protocol import Trial
 from genm.reproduce.results import MEASURES
 
@@ -74,7 +75,7 @@ def test_single_rankers_and_the_one_chosen_in_training(trial):
 
 
 def test_what_no_split_can_change_has_one(trial):
-    uniform = trial.fixed({UNIFORM: rules(trial.aligned)[UNIFORM]}, "baseline")[UNIFORM]
+    uniform = trial.fixed({UNIFORM: rule_scores(trial.aligned, "sum")}, "baseline")[UNIFORM]
     fuser = CotrainFuser(beta=BETA).fit(trial.aligned)
     blind = trial.unsupervised({"x": fuser})["x"]
     for found in (uniform, blind):

@@ -32,14 +32,32 @@ class _Store(NamedTuple):
     n_relevant: NDArray[np.int64]
 
 
+class Ranked(NamedTuple):
+    """The fused run of every query, as far as its relevant documents tell."""
+
+    values: Array
+    """(Q,) average precision."""
+    starts: NDArray[np.int64]
+    """(Q + 1,) where each query's ranks lie."""
+    ranks: NDArray[np.int64]
+    """Ranks of the relevant documents that have a row, from 1, rising within each query."""
+
+
 def exact_ap(tiles: Tiles, weights: Array) -> Array:
     """Return each query's average precision (P1), as trec_eval gives it for the fused run.
 
     Equals, to the last bit, sorting the sums of `weighted_sum` downwards with a stable sort. Weights may be any
     finite numbers. A query without a relevant row gets 0.
     """
+    return exact_ranks(tiles, weights).values
+
+
+def exact_ranks(tiles: Tiles, weights: Array) -> Ranked:
+    """Return where the relevant documents stand in the fused run: all that most measures look at."""
     scaled, _ = scale_weights(tiles, weights)
-    values = np.empty(tiles.n_queries)
+    starts = np.zeros(tiles.n_queries + 1, np.int64)
+    np.cumsum(tiles.relevant_spans[:, 1] - tiles.relevant_spans[:, 0], out=starts[1:])
+    values, ranks = np.empty(tiles.n_queries), np.empty(int(starts[-1]), np.int64)
     store = _Store(
         tiles.scores,
         tiles.low,
@@ -55,10 +73,10 @@ def exact_ap(tiles: Tiles, weights: Array) -> Array:
     )
 
     def work(low: int, high: int) -> None:
-        _exact_range(low, high, store, scaled, values)
+        _exact_range(low, high, store, scaled, values, starts, ranks)
 
     over_ranges(work, tiles.costs)
-    return values
+    return Ranked(values, starts, ranks)
 
 
 @part()
@@ -81,8 +99,16 @@ def _count_ties(s: Array, s_j: float, position: NDArray[np.int32], tile: int, pl
 
 
 @kernel
-def _exact_range(low: int, high: int, store: _Store, weights: Array, values: Array) -> None:
-    """Fill the values of the queries low:high."""
+def _exact_range(
+    low: int,
+    high: int,
+    store: _Store,
+    weights: Array,
+    values: Array,
+    starts: NDArray[np.int64],
+    ranks: NDArray[np.int64],
+) -> None:
+    """Fill the values and ranks of the queries low:high."""
     scores, tile_low, tile_high, sizes, position, tile_spans = (
         store.scores,
         store.low,
@@ -134,5 +160,7 @@ def _exact_range(low: int, high: int, store: _Store, weights: Array, values: Arr
         above, total = zero, 0.0
         for j in range(n):
             above += below[j]
-            total += (j + 1.0) / (1.0 + above + before[j])
+            rank = 1 + above + before[j]
+            ranks[starts[q] + j] = rank
+            total += (j + 1.0) / rank
         values[q] = total / store.n_relevant[q]

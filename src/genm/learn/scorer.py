@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genm.align import Aligned
+from genm.errors import InputError
 from genm.evaluate import AlignedEvaluator, Measure
 from genm.learn.problem import Problem
 
@@ -16,13 +17,14 @@ Array = NDArray[np.float64]
 class Scorer:
     """Exact values of one measure, per training query; average precision takes the quick way."""
 
-    def __init__(self, aligned: Aligned, problem: Problem, measure: Measure, level: int) -> None:
+    def __init__(self, aligned: Aligned | None, problem: Problem, measure: Measure, level: int) -> None:
         self.measure = with_level(measure, level)
         self._problem = problem
         self._quick = self.measure == Measure("AP", rel=self.measure.rel)
-        self._aligned = aligned
         self.query_weights = problem.tiles.query_weights
         if not self._quick:
+            if aligned is None:
+                raise InputError(f"measure {self.measure}: expected aligned runs. Only AP does without.")
             whole = len(problem.kept) == len(aligned.queries)
             self._aligned = aligned if whole else aligned.select(problem.kept)
             self._evaluator = AlignedEvaluator(self._aligned, [self.measure])

@@ -2,7 +2,7 @@
 
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 
@@ -14,10 +14,10 @@ from genm.collections import load_collection, smart_stopwords
 from genm.errors import ConvergenceWarning, InputError
 from genm.evidence import BEST_SINGLE, RRF, UNIFORM
 from genm.fuse import rule_scores
-from genm.learn import CotrainFuser, NewtonFuser
+from genm.learn import NewtonFuser
 from genm.progress import Progress, silent
 from genm.rankers import paper_profile, read_documents
-from genm.records import Collection, Note
+from genm.records import Collection, Note, Qrels, Run
 from genm.reproduce import bar, tables
 from genm.reproduce.cells import Table
 from genm.reproduce.methods import (
@@ -31,17 +31,20 @@ from genm.reproduce.methods import (
     UNS_Z,
     kind_of,
     learners,
-    rules,
+    on_minmax,
+    on_ranks,
+    on_z_scores,
     unsupervised,
-    unsupervised_on_z,
 )
 from genm.reproduce.paper import COLLECTIONS, PAPER_BETA
 from genm.reproduce.protocol import Trial
-from genm.reproduce.rankings import PROFILE, all_rankings, paper_rankings
+from genm.reproduce.rankings import PROFILE, further_rankings, paper_rankings
 from genm.reproduce.results import MEASURES, CollectionResult, Facts, MethodResult, Results
+from genm.reproduce.tasks import Task, run_all
 
 Data = str | PathLike[str] | None
 UNIFORM_MINMAX = "uniform weights, min-max"
+BLIND = (UNS, UNS_Z, UNS_COTRAINED)
 
 
 def reproduce(
@@ -93,38 +96,62 @@ def study(
     runs = paper_rankings(collection, told)
     aligned = _judged(align_runs(runs, collection.qrels, normalize="none"))
     trial = Trial(aligned, splits=splits, seed=seed, beta=PAPER_BETA, progress=told)
+    more_runs, notes = further_rankings(collection, told) if further else ({}, ())
+    more = _MoreRankers(runs | more_runs, collection.qrels, splits, seed) if further else None
+    facts = Task(lambda: _facts(collection, aligned, data))
+    blind, supervised = _blind_tasks(trial), trial.tasks(learners())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # counted in the notes of each method
-        methods = trial.singles() | _rules(trial)
-        methods |= trial.unsupervised(unsupervised(aligned)) | trial.fixed(
-            unsupervised_on_z(aligned), "unsupervised"
-        )
-        methods |= trial.supervised(learners())
-        more, rankers, notes = _with_more_rankers(collection, splits, seed, told) if further else ({}, (), ())
+        run_all([*supervised, *blind, facts, *(more.tasks if more else ())])
+    measured = {name: result for task in blind for name, result in task.value.items()}
+    methods = {name: measured[name] for name in (*aligned.rankers, BEST_SINGLE, UNIFORM, *RULES, *BLIND)}
+    methods |= trial.collect(learners(), supervised)
     notes = tuple(replace(note, text=f"{title}: {note.text}") for note in notes) + _counted(title, methods)
-    facts = _facts(collection, aligned, data)
     return CollectionResult(
-        name.lower() if title != name else name, title, facts, aligned, trial.fold, methods, more, rankers
-    ), notes
+        name.lower() if title != name else name, title, facts.value, aligned, trial.fold, methods,
+        more.results() if more else {}, more.trial.aligned.rankers if more else (),
+    ), notes  # fmt: skip
 
 
-def _rules(trial: Trial) -> dict[str, MethodResult]:
-    scores = dict(rules(trial.aligned))
-    uniform = scores.pop(UNIFORM)
-    return trial.fixed({UNIFORM: uniform}, "baseline") | trial.fixed(scores, "rule")
+def _blind_tasks(trial: Trial) -> list[Task[dict[str, MethodResult]]]:
+    """Return the work on what no labels can change, each piece with its measuring."""
+    aligned, marks = trial.aligned, trial.marks
+
+    def on_z() -> dict[str, MethodResult]:
+        scores = on_z_scores(aligned, marks)
+        blind = {UNS_Z: scores.pop(UNS_Z)}
+        return trial.fixed(scores, "rule") | trial.fixed(blind, "unsupervised")
+
+    return [
+        Task(lambda: trial.unsupervised(unsupervised(aligned, marks))),
+        Task(lambda: trial.fixed(on_ranks(aligned), "rule")),
+        Task(lambda: trial.fixed(on_minmax(aligned), "rule")),
+        Task(on_z),
+        Task(lambda: trial.fixed({UNIFORM: rule_scores(aligned, "sum")}, "baseline")),
+        Task(trial.singles),
+    ]
 
 
-def _with_more_rankers(
-    collection: Collection, splits: int, seed: int, progress: Progress
-) -> tuple[dict[str, MethodResult], tuple[str, ...], tuple[Note, ...]]:
-    runs, notes = all_rankings(collection, progress)
-    aligned = _judged(align_runs(runs, collection.qrels, normalize="minmax"))
-    trial = Trial(aligned, splits=splits, seed=seed, beta="auto", progress=progress)
-    more = trial.singles() | trial.fixed({UNIFORM_MINMAX: rule_scores(aligned, "sum")}, "baseline")
-    more |= trial.fixed({RRF: rule_scores(aligned, "rrf")}, "rule")
-    more |= trial.unsupervised({UNS: CotrainFuser().fit(aligned)})
-    more |= trial.supervised({BAT: lambda fold: NewtonFuser(starts=fold.starts[:1]).fit_problem(fold.problem)})
-    return more, aligned.rankers, notes
+class _MoreRankers:
+    """The ensemble with further rankers, on min-max scores, as tasks among the others."""
+
+    def __init__(self, runs: Mapping[str, Run], qrels: Qrels, splits: int, seed: int) -> None:
+        aligned = _judged(align_runs(runs, qrels, normalize="minmax"))
+        self.trial = trial = Trial(aligned, splits=splits, seed=seed, beta="auto")
+        self._learners = {BAT: lambda fold: NewtonFuser(starts=fold.starts[:1]).fit_problem(fold.problem)}
+        self._blind = [
+            Task(trial.singles),
+            Task(lambda: trial.fixed({UNIFORM_MINMAX: rule_scores(aligned, "sum")}, "baseline")),
+            Task(lambda: trial.fixed({RRF: rule_scores(aligned, "rrf")}, "rule")),
+            Task(lambda: trial.fixed({UNS_Z: on_z_scores(aligned, trial.marks)[UNS_Z]}, "unsupervised")),
+        ]
+        self._supervised = trial.tasks(self._learners)
+        self.tasks = [*self._blind, *self._supervised]
+
+    def results(self) -> dict[str, MethodResult]:
+        """Return what was found, once the tasks are done."""
+        found = {name: result for task in self._blind for name, result in task.value.items()}
+        return found | self.trial.collect(self._learners, self._supervised)
 
 
 def make_tables(results: Results) -> tuple[Table, ...]:
@@ -132,7 +159,7 @@ def make_tables(results: Results) -> tuple[Table, ...]:
     found = results.collections
     rankers = dict.fromkeys(name for one in found for name in one.aligned.rankers)
     listed = [
-        *rankers, BEST_SINGLE, UNIFORM, *RULES, UNS, UNS_Z, UNS_COTRAINED,
+        *rankers, BEST_SINGLE, UNIFORM, *RULES, *BLIND,
         *(name for name in learners() if not name.endswith("uniform start")),
     ]  # fmt: skip
     more = dict.fromkeys(name for one in found for name in one.more)

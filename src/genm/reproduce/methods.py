@@ -1,6 +1,6 @@
 """The methods of the tables: what learns from labels, what does without, and what has nothing to learn."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple, Protocol
 
@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from genm._math.weighted import weighted_sum
 from genm.align import Aligned, renormalize
 from genm.auto import AutoFuser
-from genm.evidence import RRF, UNIFORM
+from genm.evidence import RRF
 from genm.fuse import rule_scores
 from genm.learn import BarrierFuser, BoostFuser, CotrainFuser, Fuser, NewtonFuser, OnlineFuser
-from genm.learn.problem import Problem
-from genm.learn.quality import estimate_quality, fake_labels
+from genm.learn.problem import Problem, beta_of
+from genm.learn.quality import estimate_quality
 from genm.learn.starts import starting_points
 from genm.reproduce.paper import PAPER_BETA
 from genm.reproduce.printed import REPAIRS, Cut, PrintedFuser, cut_of
@@ -46,6 +46,8 @@ class Training(NamedTuple):
     """The same queries as an alignment of their own, made when asked for."""
     cut: Cut
     """Algorithm 2 of these queries."""
+    marks: NDArray[np.bool_]
+    """What each ranker would call relevant, for each row of `aligned`."""
 
 
 class Learned(Protocol):
@@ -70,24 +72,27 @@ class Estimate(NamedTuple):
 Learn = Callable[[Training], Learned]
 
 
-def training(whole: Problem, aligned: Aligned, queries: NDArray[np.intp]) -> Training:
+def training(whole: Problem, aligned: Aligned, marks: NDArray[np.bool_], queries: NDArray[np.intp]) -> Training:
     """Make a training fold ready; no scores are copied until a method asks for an alignment."""
+    inside = np.zeros(len(aligned.queries), np.bool_)
+    inside[queries] = True
     problem = whole.select(queries)
     points = starting_points(len(problem.rankers), seed=0)
     best = np.argsort([-problem.exact(point) for point in points], kind="stable")
-    return Training(problem, points[best], cache(lambda: aligned.select(queries)), cut_of(problem))
+    own = marks[np.repeat(inside, np.diff(aligned.starts))]
+    return Training(problem, points[best], cache(lambda: aligned.select(queries)), cut_of(problem), own)
 
 
 def learners() -> dict[str, Learn]:
     """Return what learns on one half of the queries, by its name in the tables; all but UnsEnM reads labels."""
     found: dict[str, Learn] = {
-        UNS_HALF: _estimated,
+        UNS_HALF: lambda fold: estimated(fold.aligned(), fold.marks),
         ENM: lambda fold: BoostFuser().fit_problem(fold.problem),
         BOOSTING: lambda fold: BoostFuser(search=False).fit_problem(fold.problem),
         BAT: lambda fold: NewtonFuser(starts=fold.starts[:CLIMBS]).fit_problem(fold.problem),
         ON: lambda fold: OnlineFuser(starts=fold.starts[:1]).fit_problem(fold.problem),
         IP: lambda fold: BarrierFuser(starts=fold.starts[:1], tol=1e-4).fit_problem(fold.problem),
-        AUTO: lambda fold: AutoFuser(tol=1e-4).fit(fold.aligned()),
+        AUTO: lambda fold: AutoFuser().fit_problem(fold.problem.with_beta(beta_of(fold.aligned()))),
         ON_PRINTED: _online_as_printed,
     }
     found |= {repaired(n): _printed(n) for n in range(len(REPAIRS))}
@@ -95,10 +100,8 @@ def learners() -> dict[str, Learn]:
     return found
 
 
-def _estimated(fold: Training) -> Learned:
+def estimated(aligned: Aligned, marks: NDArray[np.bool_]) -> Estimate:
     """Return where UnsEnM stays by default, without measuring what it has no use for."""
-    aligned, uns = fold.aligned(), CotrainFuser()
-    marks = fake_labels(aligned, labels=uns.labels, n=uns.n, threshold=uns.threshold)
     return Estimate(estimate_quality(aligned, marks).weights())
 
 
@@ -126,29 +129,28 @@ def repaired(n_repairs: int, *, alone: bool = False) -> str:
     return f"{name}, uniform start" if alone else name
 
 
-def unsupervised(aligned: Aligned) -> dict[str, Fuser]:
+def unsupervised(aligned: Aligned, marks: NDArray[np.bool_]) -> dict[str, Learned]:
     """Return what learns without labels, fitted on all queries, as in the paper."""
     cotrained = CotrainFuser(beta=PAPER_BETA, sigma=0.0, trust=1.0, schedule="paper")
-    return {UNS: CotrainFuser(beta=PAPER_BETA).fit(aligned), UNS_COTRAINED: cotrained.fit(aligned)}
+    return {UNS: estimated(aligned, marks), UNS_COTRAINED: cotrained.fit(aligned)}
 
 
-def unsupervised_on_z(aligned: Aligned) -> dict[str, Array]:
-    """Return every row's score under UnsEnM on z-scores, the form that `genm fit` takes without judgments."""
+def on_z_scores(aligned: Aligned, marks: NDArray[np.bool_]) -> dict[str, Array]:
+    """Return every row's score under what works on z-scores: CombSUM, and UnsEnM as `genm fit` takes it."""
     standard = renormalize(aligned, "zscore")
-    return {UNS_Z: weighted_sum(standard.scores, CotrainFuser().fit(standard).weights_)}
+    weights = estimated(standard, marks).weights_
+    return {COMBSUM_Z: rule_scores(standard, "combsum"), UNS_Z: weighted_sum(standard.scores, weights)}
 
 
-def rules(aligned: Aligned) -> Mapping[str, Array]:
-    """Return every row's score under the rules that have nothing to learn."""
+def on_minmax(aligned: Aligned) -> dict[str, Array]:
+    """Return every row's score under the rules that work on scores from 0 to 1."""
     minmax = renormalize(aligned, "minmax")
-    return {
-        UNIFORM: rule_scores(aligned, "sum"),
-        COMBSUM_MINMAX: rule_scores(minmax, "combsum"),
-        COMBSUM_Z: rule_scores(renormalize(aligned, "zscore"), "combsum"),
-        COMBMNZ: rule_scores(minmax, "combmnz"),
-        RRF: rule_scores(aligned, "rrf"),
-        ISR: rule_scores(aligned, "isr"),
-    }
+    return {COMBSUM_MINMAX: rule_scores(minmax, "combsum"), COMBMNZ: rule_scores(minmax, "combmnz")}
+
+
+def on_ranks(aligned: Aligned) -> dict[str, Array]:
+    """Return every row's score under the rules that look at ranks only."""
+    return {RRF: rule_scores(aligned, "rrf"), ISR: rule_scores(aligned, "isr")}
 
 
 def kind_of(name: str) -> Kind:

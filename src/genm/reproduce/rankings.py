@@ -38,9 +38,11 @@ def paper_rankings(collection: Collection, progress: Progress = silent) -> dict[
     return rank_collection(collection, _paper_rankers(), profile=PROFILE, progress=progress)
 
 
-def all_rankings(collection: Collection, progress: Progress = silent) -> tuple[dict[str, Run], tuple[Note, ...]]:
-    """Return the paper's four, BM25 and the dense rankers whose extra is installed, and notes on those left out."""
-    runs, notes = paper_rankings(collection, progress), list[Note]()
+def further_rankings(
+    collection: Collection, progress: Progress = silent
+) -> tuple[dict[str, Run], tuple[Note, ...]]:
+    """Return the runs of BM25 and the dense rankers whose extra is installed, and notes on those left out."""
+    runs, notes = dict[str, Run](), list[Note]()
     for name, ranker in _further_rankers().items():
         # asked before the cache: what an earlier installation left there must not change the tables
         if all(map(find_spec, _NEEDED.get(name, ()))):
