@@ -15,7 +15,7 @@ import pytest
 from genm.align import Aligned
 from genm.export import export_model, targets
 from genm.export.pages import example_model, overview, page, search_snippet, training_snippet
-from genm.read import run_from_dict
+from genm.read import qrels_from_dict, run_from_dict
 
 FOLDER = Path(__file__).parents[1] / "docs" / "engines"
 ADVICE = "Write the pages again: python -m genm.export.pages docs/engines"
@@ -44,15 +44,23 @@ def test_the_page_ends_with_a_query_that_holds_the_weights(name: str) -> None:
 @pytest.mark.parametrize("name", targets())
 def test_the_training_snippet_runs(name: str) -> None:
     target, draw = targets()[name], random.Random(0)
+    grades = {f"q{q}": {f"d{i}": int(draw.random() < 0.4) for i in range(9)} for q in range(8)}
     runs = {
-        ranker: run_from_dict({"q": {f"d{i}": draw.random() for i in range(5)}}, name=ranker)
-        for ranker in target.guide.rankers
+        ranker: run_from_dict(
+            {
+                query: {doc: 2.0 + g + draw.gauss(0, noise) for doc, g in docs.items()}
+                for query, docs in grades.items()
+            },
+            name=ranker,
+        )
+        for ranker, noise in zip(target.guide.rankers, (0.8, 1.2), strict=True)
     }
-    space: dict[str, object] = {"runs": runs, "qrels": None}
+    space: dict[str, Any] = {"runs": runs, "qrels": qrels_from_dict(grades)}
     exec(training_snippet(target), space)
-    aligned = space["aligned"]
-    assert isinstance(aligned, Aligned)
-    assert aligned.normalizers == tuple(space["rules"].normalizers.values())  # type: ignore[attr-defined]
+    assert isinstance(space["aligned"], Aligned)
+    assert space["aligned"].normalizers == tuple(space["rules"].normalizers.values())
+    assert sum(space["model"].weights) == pytest.approx(1.0)
+    assert space["exported"].text
 
 
 TEXT, VECTOR = 'red "cars"', [0.25, 0.5, 0.75]

@@ -112,8 +112,8 @@ pipeline.connect("dense.documents", "fusion.dense")""",
             Setting("input", "", "the input's name, if the ranker's is not of letters, digits and _", "name"),
         ),
         notes=(
-            "A plain DocumentJoiner takes the lists in the order in which the retrievers have run, not in that of the "
-            "connections, and gives weights to the wrong lists; hence a component with named inputs.",
+            "A plain DocumentJoiner takes the lists in the order in which the retrievers have run, not in that of "
+            "the connections, and gives weights to the wrong lists; hence a component with named inputs.",
             "merge adds raw scores, so rankers must already be on one scale; the distribution-based mode ignores "
             "weights and is not offered.",
             "Equal sums keep the order in which the documents were first seen.",

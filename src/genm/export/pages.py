@@ -3,9 +3,11 @@
 `python -m genm.export.pages docs/engines` writes them.
 """
 
+import re
 import sys
 from pathlib import Path
 
+from genm.export.names import py_literal
 from genm.export.registry import targets
 from genm.export.settling import WINDOW
 from genm.export.stepwise import normalized
@@ -16,6 +18,15 @@ from genm.model import Model
 from genm.records import Normalizer
 
 _FENCE = {"json": "json", "py": "python", "sql": "sql"}
+_FILES = (
+    "A run file has a line `query_id Q0 doc_id rank score name` for every document returned, `qrels.txt` a line "
+    "`query_id 0 doc_id grade` for every document judged ([formats](../formats.md))."
+)
+_AT_HAND = {
+    "text": "the query's words",
+    "sparse": "the query's sparse vector",
+    "vector": "the query's embedding",
+}
 _DEPTH = 100
 _LISTS = ((0.8, 0.6, 0.2), (0.5, 0.5), (0.7,))
 
@@ -32,24 +43,29 @@ def page(target: Target) -> str:
         f"# {target.title}",
         f"Versions: {target.versions}.",
         "## You have an index",
+        "From here to a query with learned weights. The index is taken to be like this:",
         _fenced("", guide.index),
         "## 1. Write down what each ranker returns",
         guide.runs,
+        _FILES,
         "## 2. Learn the weights under the engine's rules",
         _fenced("sh", f"genm fit --target {target.name} --qrels qrels.txt {runs} -o model.json"),
-        "Or in Python, where `runs` maps names to runs:",
-        _fenced("python", training_snippet(target)),
         "## 3. Export them",
         _fenced("sh", f"genm export --to {target.name} model.json{options} -o {exported.file_name}"),
         f"With the weights {weights} the file holds:",
         _fenced(_FENCE.get(target.suffix, ""), exported.text),
+        "Both steps in Python, where `runs` maps names to runs:",
+        _fenced("python", training_snippet(target)),
         "## 4. Search",
+        *_given(target),
         guide.send,
         _fenced(guide.language, search_snippet(target)),
         "## What the engine computes",
+        "What becomes of the scores of one ranker for one query, before the weights:",
         _edges(target),
         _limits(target),
         "## Settings",
+        "Each is given to `genm export` as `--set NAME=VALUE`.",
         _settings(target),
         "## Good to know",
         "\n".join(f"- {note}" for note in target.notes),
@@ -105,18 +121,36 @@ def example_model(target: Target) -> Model:
 
 
 def training_snippet(target: Target) -> str:
-    """Return Python that aligns runs under the target's rules."""
-    return f"""from genm.align import align_runs
-from genm.export import training_rules
-
+    """Return Python that learns under the target's rules and exports."""
+    said = target.guide.settings
+    settings = f", settings={py_literal(said)}" if said else ""
+    equal, fitted = "", "genm.fit(aligned)"
+    if target.weights.equal:
+        equal, fitted = "from genm.export.equal import EqualFuser\n", "EqualFuser().fit(aligned)"
+    return f"""import genm
+from genm.export import export_model, training_rules
+{equal}
 rules = training_rules("{target.name}", runs)
-aligned = align_runs(runs, qrels, normalize=rules.normalizers, depth=rules.depth)"""
+aligned = genm.align_runs(runs, qrels, normalize=rules.normalizers, depth=rules.depth)
+model = {fitted}.to_model()
+exported = export_model(model, "{target.name}"{settings})
+print(exported.text)"""
 
 
 def search_snippet(target: Target) -> str:
     """Return code that searches with the exported file."""
     name = export_model(example_model(target), target.name, settings=target.guide.settings).file_name
     return target.guide.search.replace("FILE", name).replace("MODULE", name.removesuffix(".py"))
+
+
+def _given(target: Target) -> list[str]:
+    """Say what the names stand for that the search finds at hand."""
+    if target.guide.language != "python":
+        return []
+    used = [
+        f"`{name}` is {what}" for name, what in _AT_HAND.items() if re.search(rf"\b{name}\b", target.guide.search)
+    ]
+    return [f"Below, {', '.join(used)}."] if used else []
 
 
 def _edges(target: Target) -> str:
@@ -135,8 +169,8 @@ def _edges(target: Target) -> str:
 
 
 def _shown(scores: tuple[float, ...], normalizer: Normalizer) -> str:
-    values = normalized({f"{i}": score for i, score in enumerate(scores)}, normalizer)
-    return ", ".join(f"{values[f'{i}']:.4g}" for i in range(len(scores)))
+    named = dict(zip("cba", scores, strict=False))  # of equal scores the first comes first
+    return ", ".join(f"{value:.4g}" for _, value in sorted(normalized(named, normalizer).items(), reverse=True))
 
 
 def _limits(target: Target) -> str:
