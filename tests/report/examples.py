@@ -23,7 +23,7 @@ def example_report(*, n_queries: int = 24, seed: int = 0, n_rankers: int = 3) ->
     quality = tuple(np.linspace(1.0, 0.3, n_rankers))
     aligned = made_up(seed, n_queries=n_queries, quality=quality)
     rankers = ["bm25", "<b>dense</b> & co", *(f"ranker {k}" for k in range(2, n_rankers))][:n_rankers]
-    weights = rng.dirichlet(np.full(n_rankers, 4.0))
+    weights = rng.dirichlet(np.full(n_rankers, 4.0)) if n_rankers > 1 else np.ones(1)
     ap = evaluate_aligned(aligned, weights, "AP").values[:, 0]
     query_ids = [HOSTILE[q] if q < len(HOSTILE) else f"q{q}" for q in range(n_queries)]
     systems = [*rankers, "uniform weights", "RRF (k=60)", "best single ranker", "learned weights"]
@@ -33,7 +33,7 @@ def example_report(*, n_queries: int = 24, seed: int = 0, n_rankers: int = 3) ->
     means = {name: float(np.mean(values)) for name, values in per_query.items()}
     delta = np.round(np.array(per_query["learned weights"]) - per_query["best single ranker"], 6).tolist()
     delta_rrf = np.round(np.array(per_query["learned weights"]) - per_query["RRF (k=60)"], 6).tolist()
-    samples = np.round(rng.dirichlet(50 * weights, 60), 4)
+    samples = np.round(rng.dirichlet(50 * weights, 60), 4) if n_rankers > 1 else np.ones((60, 1))
     kinds = {"uniform weights": "rule", "RRF (k=60)": "rule", "best single ranker": "best-single"}
     levels = [0.025, 0.25, 0.5, 0.75, 0.975]
     return {
@@ -65,6 +65,7 @@ def example_report(*, n_queries: int = 24, seed: int = 0, n_rankers: int = 3) ->
                     "n_better": 14,
                     "n_worse": 8,
                     "n_equal": n_queries - 22,
+                    "outcome": "better" if i < 2 else "perhaps better",
                     "significant": i < 2,
                     "sentence": f"{0.0421 / (i + 1):+.4f} AP over {rival}.",
                 }
@@ -167,7 +168,7 @@ def example_report(*, n_queries: int = 24, seed: int = 0, n_rankers: int = 3) ->
             "n_without_relevant": 1,
             "warnings": [
                 {"code": "unjudged", "level": "warning", "text": "55% of the fusion's top 10 was never judged."},
-                {"code": "reading", "level": "info", "text": f"run {rankers[1]!r}: 3 queries <set> aside."},
+                {"code": "reading", "level": "info", "text": f"run {rankers[-1]!r}: 3 queries <set> aside."},
             ],
         },
         "sampling": [

@@ -8,17 +8,20 @@ import pytest
 from problems import made_up
 from report.conftest import fit
 
+from genm.auto import make_fuser
 from genm.errors import InputError, ModelError
-from genm.evidence import fingerprint
+from genm.evidence import fingerprint, load_evidence, save_evidence
 from genm.learn import NewtonFuser
-from genm.report import build_report, compute_evidence
+from genm.model import Model
+from genm.report import build_report, compute_evidence, render_report
+from genm.report.gather import METHODS
+from genm.report.writing import FORMATS
 
 
 def test_it_is_plain_json_with_the_evidences_figures(built) -> None:
     report = json.loads(json.dumps(built.report, allow_nan=False))
     evidence = built.kept.evidence
     assert report["headline"]["held_out"] == evidence.held_out.mean
-    assert report["headline"]["verdict"] == evidence.verdict()
     assert [gain["over"] for gain in report["headline"]["gains"]] == [
         "best single ranker",
         "RRF (k=60)",
@@ -29,6 +32,18 @@ def test_it_is_plain_json_with_the_evidences_figures(built) -> None:
     assert report["made"]["fingerprint"] == fingerprint(built.aligned) == built.model.fingerprint
     assert report["sampling"] == []
     assert "held_out" in report["headline"]
+
+
+def test_gains_are_the_differences_of_the_means_whatever_the_queries_weigh(built) -> None:
+    assert len(set(built.aligned.query_weights.tolist())) == 3
+    systems = {one["id"]: one["values"][0] for one in built.report["measures"]["systems"]}
+    for gain in built.report["headline"]["gains"]:
+        assert gain["difference"] == pytest.approx(systems["learned weights"] - systems[gain["over"]], abs=1e-7)
+        assert gain["low"] < gain["difference"] < gain["high"]
+    low, high = built.report["headline"]["interval"]
+    assert low < systems["learned weights"] < high
+    last = built.report["learning"]["points"][-1]
+    assert last["low"] < last["mean"] < last["high"]
 
 
 def test_columns_of_queries_are_the_evidences(built) -> None:
@@ -65,7 +80,7 @@ def test_without_refits_the_folds_stand_in(built) -> None:
 
 
 def test_evidence_computed_for_the_report_is_what_fit_keeps() -> None:
-    aligned = made_up(5, n_queries=15)
+    aligned = made_up(5, n_queries=6, n_docs=20)
     model, kept = fit(aligned, make=NewtonFuser)
     computed = compute_evidence(aligned, model)
     assert computed.weights == kept.weights == model.weights
@@ -95,15 +110,47 @@ def test_refusals(built) -> None:
         build_report(made_up(0, labelled=False), built.model, built.kept)
     with pytest.raises(ModelError, match="of other queries"):
         build_report(built.aligned.select(np.arange(5)), built.model, built.kept)
-    with pytest.raises(ModelError, match="learned by 'equal' cannot be computed here"):
-        compute_evidence(built.aligned, replace(built.model, method="equal"))
+
+
+@pytest.mark.parametrize("method", [*METHODS, "equal", "mine", "bat-ndcg", "single"])
+def test_every_models_report_is_made_with_and_without_its_evidence(method, tmp_path) -> None:
+    n_rankers = 1 if method == "single" else 2
+    aligned = made_up(5, n_queries=6, n_docs=10, n_relevant=2, quality=(0.8, 0.6)[:n_rankers])
+    measure = "nDCG@10" if method == "bat-ndcg" else "AP"
+    model = Model(
+        rankers=aligned.rankers,
+        weights=(0.5, 0.5) if n_rankers == 2 else (1.0,),
+        normalizers=aligned.normalizers,
+        depths=aligned.depths,
+        method={"bat-ndcg": "bat", "single": "auto"}.get(method, method),
+        measure=measure,
+    )
+    kept = compute_evidence(aligned, model)
+    save_evidence(kept, tmp_path / "evidence.json")
+    read = load_evidence(tmp_path / "evidence.json")
+    reports = [build_report(aligned, model, one) for one in (kept, read)]
+    assert reports[0] == reports[1]
+    for form in FORMATS:
+        assert render_report(reports[0], form)
+    codes = [warning["code"] for warning in reports[0]["coverage"]["warnings"]]
+    learns = method not in ("equal", "mine", "single")
+    assert reports[0]["spread"]["kind"] == ("bootstrap" if learns else "none")
+    assert (reports[0]["learning"] is not None) == learns
+    assert ("not-held-out" in codes) == (method == "mine")
+    assert (kept.weights != model.weights) == ("other-weights" in codes)
+    assert reports[0]["measure"] == measure
+
+
+def test_every_method_of_the_library_can_be_learned_anew() -> None:
+    with pytest.raises(InputError, match=f"expected one of {', '.join(METHODS)}"):
+        make_fuser("nothing")
 
 
 @pytest.mark.parametrize("measure", ["nDCG@10", "P@5"])
 def test_other_measures(measure) -> None:
     from genm.auto import AutoFuser
 
-    aligned = made_up(2, n_queries=10)
+    aligned = made_up(2, n_queries=6, n_docs=20)
     model, kept = fit(aligned, measure, lambda: AutoFuser(measure=measure, repeats=1))
     report = build_report(aligned, model, kept)
     assert report["measure"] == report["measures"]["measures"][0] == measure

@@ -5,19 +5,75 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from genm.evidence import FewerQueries
-from genm.report.headline import headline_of, learning_of
+from genm.evidence import BEST_SINGLE, RRF, UNIFORM, FewerQueries
+from genm.report.headline import headline_of, learning_of, verdict_of
 
 
-def test_the_advice_follows_the_evidence(built) -> None:
-    evidence = built.kept.evidence
-    gain = evidence.gains["best single ranker"]
-    for difference, p, advice in ((0.1, 0.001, "adopt"), (0.1, 0.3, "judge-more"), (-0.1, 0.001, "keep")):
-        changed = replace(gain, difference=difference, p_values={**gain.p_values, "wilcoxon": p})
-        head = headline_of(replace(evidence, gains={**evidence.gains, "best single ranker": changed}))
-        assert head["advice"] == advice
-        assert head["significant"] == head["gains"][0]["significant"] == (advice == "adopt")
-        assert f"{difference:+.4f} AP over best single ranker" in head["gains"][0]["sentence"]
+def against(evidence, rival, difference, p, *, low=None, high=None, n=None):
+    """Return the evidence with other figures against a rival."""
+    figures = {
+        "low": difference - 0.01 if low is None else low,
+        "high": difference + 0.01 if high is None else high,
+    }
+    counts = {} if n is None else {"n_better": n, "n_worse": 0, "n_equal": 30 - n}
+    gain = evidence.gains[rival]
+    changed = replace(gain, difference=difference, p_values={**gain.p_values, "wilcoxon": p}, **figures, **counts)
+    return replace(evidence, gains={**evidence.gains, rival: changed})
+
+
+@pytest.mark.parametrize(
+    ("difference", "p", "low", "high", "outcome", "advice"),
+    [
+        (0.1, 0.001, 0.05, 0.15, "better", "adopt"),
+        (0.1, 0.3, -0.05, 0.25, "perhaps better", "judge-more"),
+        (0.1, 0.001, -0.05, 0.25, "perhaps better", "judge-more"),  # many small losses, a few large gains
+        (-0.1, 0.001, -0.15, -0.05, "worse", "keep"),
+        (-0.1, 0.3, -0.15, 0.05, "perhaps worse", "keep"),
+        (-0.1, 0.001, -0.25, 0.05, "perhaps worse", "keep"),
+    ],
+)
+def test_the_advice_follows_the_evidence(built, difference, p, low, high, outcome, advice) -> None:
+    evidence = against(built.kept.evidence, BEST_SINGLE, difference, p, low=low, high=high)
+    head = headline_of(evidence)
+    assert (head["gains"][0]["outcome"], head["advice"]) == (outcome, advice)
+    assert (
+        head["significant"] == head["gains"][0]["significant"] == evidence.is_significant == (outcome == "better")
+    )
+    assert f"{difference:+.4f} AP over best single ranker" in head["gains"][0]["sentence"]
+    side = "better" if difference > 0 else "worse"
+    luck = "that may be luck" if "perhaps" in outcome else "more than luck"
+    assert (
+        f"0.1000 MAP {side} than the best single ranker (95% interval {low:+.4f} to {high:+.4f}" in head["verdict"]
+    )
+    assert luck in head["verdict"].partition(". They")[0]
+
+
+def test_the_verdict_says_what_needs_no_learning_and_may_do_as_well(built) -> None:
+    evidence = against(built.kept.evidence, BEST_SINGLE, 0.1, 0.001)
+    evidence = against(against(evidence, RRF, 0.05, 0.002), UNIFORM, 0.02, 0.003)
+    assert "They are 0.0500 MAP better than RRF (95% interval +0.0400 to +0.0600, p = 0.002)" in verdict_of(
+        evidence, "x"
+    )
+    assert "may do as well" not in verdict_of(evidence, "x")
+    evidence = against(evidence, UNIFORM, 0.001, 0.5)
+    assert "Nothing has to be learned for equal weights, which may do as well." in verdict_of(evidence, "x")
+    assert "may do as well" not in verdict_of(evidence, "equal weights")
+    evidence = against(evidence, RRF, -0.001, 0.5)
+    assert "learned for RRF and equal weights, which" in verdict_of(evidence, "x")
+
+
+def test_small_and_missing_differences_read_sensibly(built) -> None:
+    same = against(built.kept.evidence, BEST_SINGLE, 0.0, 1.0, n=0)
+    assert "get the same as the best single ranker on every query." in headline_of(same)["verdict"]
+    assert headline_of(same)["gains"][0]["outcome"] == "equal"
+    assert "every query gets the same" in same.verdict()
+    tiny = against(built.kept.evidence, BEST_SINGLE, -0.00001, 0.9)
+    assert "are level with the best single ranker (" in headline_of(tiny)["verdict"]
+    assert "(0.0000 AP, " in tiny.verdict()
+    few = against(built.kept.evidence, BEST_SINGLE, 0.2, 0.0625, n=5)
+    assert "With only 5 queries that differ no gain can be significant" in headline_of(few)["verdict"]
+    worse = against(built.kept.evidence, BEST_SINGLE, -0.2, 0.001)
+    assert worse.verdict().startswith("Held out, the learned weights lose to the best single ranker (-0.2000 AP")
 
 
 @pytest.mark.parametrize(
@@ -38,3 +94,8 @@ def test_whether_more_judgments_would_help(built, lift, words) -> None:
 def test_a_single_point_tells_nothing(built) -> None:
     fewer = FewerQueries(np.array([22.5]), built.kept.evidence.held_out.per_query[None], "Note.")
     assert learning_of(replace(built.kept, fewer=fewer))["sentence"].startswith("There are too few queries")
+
+
+def test_where_nothing_is_learned_there_is_no_curve(built) -> None:
+    fewer = FewerQueries(np.zeros(0), np.zeros((0, 30)), "Nothing is learned.")
+    assert learning_of(replace(built.kept, fewer=fewer)) is None

@@ -14,9 +14,10 @@ from importlib.resources import files
 import pytest
 from report.examples import HOSTILE, example_report
 
-from genm.report.markup import decimals, measure_name, p_value, signed
+from genm.report.markup import decimals, signed
 from genm.report.page import PLOT_STYLES, joined_modules, report_page
 from genm.report.shell import asset
+from genm.report.words import measure_name, p_value
 
 ASSETS = files("genm.report") / "assets"
 
@@ -63,24 +64,30 @@ def test_the_headline_says_number_interval_and_p_value_first(words):
 
 
 @pytest.mark.parametrize(
-    ("advice", "said"),
+    ("outcome", "difference", "said"),
     [
-        ("keep", "No significant gain: keep what you have"),
-        ("judge-more", "keep what you have, or judge more"),
+        ("perhaps worse", -0.0046, "No significant gain (−0.0046 MAP): keep what you have"),
+        ("perhaps worse", -0.00001, "No significant gain: keep what you have"),
+        ("perhaps better", 0.0043, "No significant gain (+0.0043 MAP): keep what you have, or judge more"),
+        ("perhaps better", 0.00001, "No significant gain: keep what you have, or judge more"),
+        ("equal", 0.0, "No difference: keep what you have"),
+        ("worse", -0.05, "The learned weights are worse (−0.0500 MAP): keep what you have"),
     ],
 )
-def test_no_gain_is_said_plainly(report, advice, said):
+def test_no_gain_is_said_plainly(report, outcome, difference, said):
     changed = copy.deepcopy(report)
-    changed["headline"].update(advice=advice, significant=False, verdict="It may be luck.")
-    words = text_of(report_page(changed))
-    assert said in words
+    changed["headline"].update(significant=False, verdict=f"It may be luck ({difference:+.4f}, p = 0.4).")
+    changed["headline"]["gains"][0].update(outcome=outcome, difference=difference, significant=False)
+    words = text_of(report_page(changed)).replace("\u00a0", " ")
+    assert f"{said}It may be luck" in words
     assert "are better" not in words
+    assert f"({difference:+.4f}, p".replace("-", "−") in words
 
 
 def test_a_loss_that_is_no_luck_is_called_one(report):
     changed = copy.deepcopy(report)
-    changed["headline"]["gains"][1].update(difference=-0.05, p=0.0001, significant=False)
-    changed["headline"]["gains"][2].update(difference=-0.05, p=0.3, significant=False)
+    changed["headline"]["gains"][1].update(difference=-0.05, p=0.0001, outcome="worse", significant=False)
+    changed["headline"]["gains"][2].update(difference=-0.05, p=0.3, outcome="perhaps worse", significant=False)
     words = text_of(report_page(changed))
     assert "p < 0.001, significantly worse" in words
     assert "p = 0.30, not significant" in words

@@ -8,12 +8,15 @@ from genm.evidence.gathering import (
     RRF,
     UNIFORM,
     Evidence,
+    Outcome,
     best_singles,
+    counted,
     gather_evidence,
     single_table,
     single_values,
     with_evidence,
 )
+from genm.evidence.given import GivenFuser
 from genm.evidence.kept import Kept, keep_evidence
 from genm.evidence.refits import Refits, refit_resampled
 
@@ -23,9 +26,12 @@ __all__ = [
     "UNIFORM",
     "Evidence",
     "FewerQueries",
+    "GivenFuser",
     "Kept",
+    "Outcome",
     "Refits",
     "best_singles",
+    "counted",
     "evidence_path",
     "fingerprint",
     "gather_evidence",

@@ -13,7 +13,7 @@ from genm.auto import AutoFuser
 from genm.crossval import measure_queries
 from genm.errors import ConvergenceWarning
 from genm.evidence.gathering import Evidence
-from genm.evidence.refits import teaching_queries
+from genm.evidence.refits import learns_nothing, teaching_queries
 from genm.learn import Fuser
 from genm.progress import Progress, silent
 
@@ -42,8 +42,10 @@ def learn_from_fewer(
     """Fit each fold again on a half, a quarter, ... of its training queries, as far as the work allows.
 
     The folds are those of the evidence, whose held-out values are the last row; smaller training sets are parts of
-    the larger ones.
+    the larger ones. Where nothing is learned there is nothing to show.
     """
+    if learns_nothing(fuser, aligned):
+        return FewerQueries(np.zeros(0), np.zeros((0, len(aligned.queries))), "Nothing is learned.")
     fold, folds = evidence.held_out.fold, len(evidence.held_out.weights)
     teaching = teaching_queries(aligned, getattr(fuser, "level", 1))
     whole = len(teaching) * (folds - 1) / folds

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ Array = NDArray[np.float64]
 BEST_SINGLE = "best single ranker"
 UNIFORM = "uniform weights"
 RRF = "RRF (k=60)"
+Outcome = Literal["better", "perhaps better", "equal", "perhaps worse", "worse"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,7 +46,7 @@ class Evidence:
     interval: tuple[float, float]
     """Confidence interval of the held-out mean."""
     gains: Mapping[str, Contrast]
-    """The held-out values against BEST_SINGLE, UNIFORM and RRF."""
+    """The held-out values against BEST_SINGLE, UNIFORM and RRF; each query counts by its weight."""
     query_weights: Array
     confidence: float
     fold_normalizers: tuple[tuple[Normalizer, ...], ...]
@@ -56,25 +58,48 @@ class Evidence:
 
     @property
     def is_significant(self) -> bool:
-        """Whether the gain over the best single ranker is more than luck, by the paired Wilcoxon test."""
-        gain = self.gains[BEST_SINGLE]
-        return gain.difference > 0 and gain.p_values["wilcoxon"] < 1.0 - self.confidence
+        """Whether the gain over the best single ranker is more than luck; see `outcome`."""
+        return self.outcome(BEST_SINGLE) == "better"
+
+    def outcome(self, rival: str) -> Outcome:
+        """Say whether the held-out values are better or worse than the rival's, and whether that is clear.
+
+        Clear is what Wilcoxon's test calls significant and the interval confirms: ranks and means can disagree
+        where many small losses stand against a few large gains.
+        """
+        gain = self.gains[rival]
+        if gain.n_better + gain.n_worse == 0:
+            return "equal"
+        clear = gain.p_values["wilcoxon"] < 1.0 - self.confidence
+        if gain.difference > 0:
+            return "better" if clear and gain.low > 0 else "perhaps better"
+        return "worse" if clear and gain.high < 0 else "perhaps worse"
 
     def verdict(self) -> str:
         """Say in a sentence or two what the figures mean."""
         gain, name = self.gains[BEST_SINGLE], str(self.measure)
         p = gain.p_values["wilcoxon"]
-        between = f"{self.confidence:.0%} interval {gain.low:+.4f} to {gain.high:+.4f}"
-        figures = f"{gain.difference:+.4f} {name}, {between}, p = {p:.2g}"
-        if len(self.query_ids) < 2:
-            return "One query is no evidence. Judge more queries."
-        if self.is_significant:
-            return f"Held out, the learned weights beat the best single ranker ({figures})."
-        if gain.difference > 0:
-            return (
-                f"No significant gain over the best single ranker ({figures}): it may be luck. Judge more queries."
-            )
-        return f"No gain over the best single ranker ({figures}): keep what you have."
+        between = f"{self.confidence:.0%} interval {signed(gain.low)} to {signed(gain.high)}"
+        figures = f"{signed(gain.difference)} {name}, {between}, p = {p:.2g}"
+        match self.outcome(BEST_SINGLE):
+            case "better":
+                return f"Held out, the learned weights beat the best single ranker ({figures})."
+            case "perhaps better":
+                return (
+                    f"No significant gain over the best single ranker ({figures}): it may be luck. "
+                    f"Judge more queries."
+                )
+            case "perhaps worse":
+                return f"No gain over the best single ranker ({figures}): keep what you have."
+            case "worse":
+                return (
+                    f"Held out, the learned weights lose to the best single ranker ({figures}): keep what you have."
+                )
+            case "equal":
+                return (
+                    "Held out, every query gets the same from the learned weights and from the best single ranker: "
+                    "keep what you have."
+                )
 
 
 def gather_evidence(
@@ -110,13 +135,14 @@ def gather_evidence(
     }
     best_single = _best_single_by_fold(singles, held_out.fold, aligned.query_weights)
     rivals = {BEST_SINGLE: best_single, **rules}
+    learned = counted(held_out.per_query, aligned.query_weights)
     gains = {}
     for name, values in rivals.items():
-        pair = {name: values, "learned": held_out.per_query}
+        pair = {name: counted(values, aligned.query_weights), "learned": learned}
         found = compare_runs(pair, correction="none", confidence=confidence, seed=seed)
         gains[name] = replace(found.contrasts[0], measure=str(measure))
     against_zero = compare_runs(
-        {"zero": np.zeros(n), "learned": held_out.per_query}, tests=(), confidence=confidence, seed=seed
+        {"zero": np.zeros(n), "learned": learned}, tests=(), confidence=confidence, seed=seed
     ).contrasts[0]
     means = {name: weighted_mean(values, aligned.query_weights) for name, values in singles.items()}
     return fuser, Evidence(
@@ -134,6 +160,17 @@ def gather_evidence(
         confidence=confidence,
         fold_normalizers=tuple(fold.normalizers_ for fold in by_fold),
     )
+
+
+def counted(per_query: Array, query_weights: Array) -> Array:
+    """Return values whose plain mean is the mean with the queries' weights, for tests and intervals of the mean."""
+    return np.asarray(per_query * (query_weights * len(query_weights) / query_weights.sum()))
+
+
+def signed(value: float, places: int = 4) -> str:
+    """Write a difference with its sign; one that is written as zero has none."""
+    text = f"{value:+.{places}f}"
+    return text if float(text) != 0.0 else text[1:]
 
 
 def single_values(aligned: Aligned, name: str, measure: Measure) -> Array:

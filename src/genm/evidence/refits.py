@@ -52,15 +52,18 @@ def refit_resampled(
     """Refit on queries drawn with replacement, as many as there are; fewer times, or not at all, on large data.
 
     `auto` begins each refit at the weights it found and keeps the share by which it held back. Other methods learn
-    from scratch.
+    from scratch. Where nothing is learned there is nothing to refit.
     """
+    nothing = np.zeros((0, len(aligned.rankers)))
+    if learns_nothing(fuser, aligned):
+        note = "Nothing is learned: other queries would give the same weights."
+        return Refits(nothing, nothing, "none", None, note)
     aligned = fuser.prepare(aligned)
     warm = isinstance(fuser, AutoFuser)
     share = fuser.shrunk_.amount if isinstance(fuser, AutoFuser) else None
     wanted = n_resamples or (N_RESAMPLES if warm else N_WHOLE)
     n = min(wanted, (WARM_ROWS if warm else WHOLE_ROWS) // max(len(aligned.doc), 1))
     if n < FEWEST and n_resamples is None:
-        nothing = np.zeros((0, len(aligned.rankers)))
         note = (
             f"With {len(aligned.doc):,} rows the refits on resampled queries would take minutes; they were skipped."
         )
@@ -80,6 +83,11 @@ def refit_resampled(
     if n < wanted:
         note += f" {wanted} would be usual; {len(aligned.doc):,} rows allowed for no more."
     return Refits(np.array([b for _, b in found]), np.array([a for a, _ in found]), "bootstrap", share, note)
+
+
+def learns_nothing(fuser: Fuser, aligned: Aligned) -> bool:
+    """Say whether the weights are the same whatever the queries: a rule, or a single ranker."""
+    return fuser.objective == "none" or len(aligned.rankers) == 1
 
 
 def teaching_queries(aligned: Aligned, level: int) -> NDArray[np.int64]:

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 
-from genm.report.markup import NONE, between, decimals, folded, measure_name, signed, table
+from genm.report.markup import between, decimals, folded, signed, table, with_minus
 from genm.report.payload import Line, Report
 from genm.report.sections import sampled
 from genm.report.shell import escape, isolated
+from genm.report.words import NONE, measure_name
 
 _STATIC_ROWS = 100
 
@@ -100,7 +101,7 @@ def learning(report: Report) -> str:
     head = ("Queries learned from", f"Held-out {escape(_name(report))}", "Interval", "Against the last", "Interval")
     numbers = table("Learning curve.", head, rows, numbers={0, 1, 2, 3, 4})
     inside = f'<figure class="chart"></figure>{folded("Numbers", numbers)}'
-    return _drawn("learning", "Would more judgments help?", escape(found["sentence"]), inside)
+    return _drawn("learning", "Would more judgments help?", escape(with_minus(found["sentence"])), inside)
 
 
 def queries(report: Report) -> str:

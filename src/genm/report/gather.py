@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,7 @@ from genm.auto import make_fuser
 from genm.crossval import measure_queries
 from genm.errors import InputError, ModelError
 from genm.evaluate import parse_measure
-from genm.evidence import BEST_SINGLE, RRF, Kept, gather_evidence, keep_evidence
+from genm.evidence import BEST_SINGLE, RRF, GivenFuser, Kept, gather_evidence, keep_evidence
 from genm.learn import Fuser
 from genm.learn.problem import beta_of
 from genm.model import Model
@@ -32,6 +33,10 @@ from genm.report.systems import curves_of, main_values, measure_systems, rounded
 Array = NDArray[np.float64]
 
 LEVELS = (0.025, 0.25, 0.5, 0.75, 0.975)
+METHODS = ("auto", "bat", "enm", "exact", "ip", "on", "uns")
+"""The methods that can be learned anew here."""
+EQUAL = "equal"
+"""The method of models that were never learned: every ranker counts the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +89,7 @@ def build_report(
     land = Landscape(_part(aligned, samples.landscape), evidence.measure, weights)
     lines, ternary = land.lines(progress=progress), land.ternary()
     progress("opening queries", 0, 1)
-    headline = headline_of(evidence)
+    headline = headline_of(evidence, model.method)
     headline["train"] = evidence.mean(trained)
     ids = list(aligned.queries)
     report: Report = {
@@ -147,16 +152,18 @@ def _in_rows(report: Report, samples: Samples) -> None:
 
 def _spread(kept: Kept, model: Model, land: Landscape) -> WeightSpread:
     refits, plateaus = kept.refits, land.plateaus()
+    kind: Literal["bootstrap", "folds", "none"] = refits.kind
     drawn = refits.weights if refits.kind == "bootstrap" else kept.evidence.held_out.weights
     note = refits.note
-    if refits.kind != "bootstrap":
+    if refits.kind != "bootstrap" and np.ptp(drawn, axis=0).any():
+        kind = "folds"
         note += f" What is shown are the weights of the {len(drawn)} folds of the cross-validation."
     if refits.held_back == 1.0:
         note += " Nothing of what was learned is left after that: every refit gives the same weights."
     held = refits.kind == "bootstrap" and bool(refits.held_back)
     return {
-        "kind": "bootstrap" if refits.kind == "bootstrap" else "folds",
-        "n_samples": len(drawn),
+        "kind": kind,
+        "n_samples": 0 if kind == "none" else len(drawn),
         "levels": list(LEVELS),
         "plateau_loss": None if plateaus is None else PLATEAU_LOSS,
         "held_back": refits.held_back,
@@ -165,8 +172,8 @@ def _spread(kept: Kept, model: Model, land: Landscape) -> WeightSpread:
             {
                 "ranker": name,
                 "weight": weight,
-                "quantiles": np.quantile(drawn[:, k], LEVELS).tolist(),
-                "samples": [rounded(value) for value in drawn[:, k]],
+                "quantiles": None if kind == "none" else np.quantile(drawn[:, k], LEVELS).tolist(),
+                "samples": [] if kind == "none" else [rounded(value) for value in drawn[:, k]],
                 "before": np.quantile(refits.before[:, k], LEVELS).tolist() if held else None,
                 "plateau": None if plateaus is None else plateaus[k],
                 "gain": land.worth(k),
@@ -209,22 +216,34 @@ def _queries(
 
 
 def _maker(aligned: Aligned, model: Model) -> Callable[[], Fuser]:
-    """Return what makes the fuser that learned the model, not yet fitted."""
+    """Return what makes the fuser that learned the model, not yet fitted.
+
+    A method may climb AP and be measured otherwise. Of equal weights, and of a method that is not known here, the
+    model's weights are taken as they are.
+    """
     options: dict[str, Any] = {} if model.method == "uns" else {"level": model.relevance_level}
     if model.beta is not None and not np.isclose(model.beta, beta_of(aligned)):
         options["beta"] = model.beta  # it was given, not found
-    try:
-        make_fuser(model.method, measure=model.measure, **options)
-    except InputError as error:
-        raise ModelError(
-            f"the evidence of a model learned by {model.method!r} cannot be computed here ({error}) "
-            f"Fit again with genm fit, which keeps it beside the model."
-        ) from None
-    return lambda: make_fuser(model.method, measure=model.measure, **options)
+    if model.online is not None:
+        options["schedule"] = model.online.schedule
+    for measure in (model.measure, "AP"):
+        make = partial(make_fuser, model.method, measure=measure, **options)
+        try:
+            make()
+        except InputError:
+            continue
+        return make
+    return partial(GivenFuser, model.weights, level=model.relevance_level)
 
 
 def _whose(model: Model, kept: Kept) -> list[DataWarning]:
     """Say if the model was learned from other data, or its weights are not those that the evidence would choose."""
+    if model.method not in (*METHODS, EQUAL) and (kept.evidence.held_out.weights == model.weights).all():
+        text = (
+            f"How {model.method} learns is not known here: its weights were taken as they are. If it learned them "
+            f"from these queries, nothing is held out, and the figures are too good."
+        )
+        return [{"code": "not-held-out", "level": "warning", "text": text}]
     if model.fingerprint and model.fingerprint != kept.fingerprint:
         text = (
             "The model was learned from other data than these. What is held out here is its method, learned anew "

@@ -1,20 +1,40 @@
 """How much better, is it luck, would more judgments help: the first things a reader asks, in words."""
 
+from typing import Literal
+
 import numpy as np
 
 from genm._math.paired import bootstrap_interval
-from genm.evidence import BEST_SINGLE, RRF, UNIFORM, Evidence, Kept
+from genm.evidence import BEST_SINGLE, RRF, UNIFORM, Evidence, Kept, Outcome, counted
 from genm.report.payload import Gain, Headline, LearningCurve, LearningPoint
+from genm.report.words import between, measure_name, n_queries, p_value, signed
 
 _RESAMPLES = 2000
 
 
-def headline_of(evidence: Evidence) -> Headline:
+_ADVICE: dict[Outcome, Literal["adopt", "judge-more", "keep"]] = {
+    "better": "adopt",
+    "perhaps better": "judge-more",
+    "equal": "keep",
+    "perhaps worse": "keep",
+    "worse": "keep",
+}
+_LUCK: dict[Outcome, str] = {
+    "better": "more than luck",
+    "perhaps better": "that may be luck",
+    "equal": "",
+    "perhaps worse": "that may be luck",
+    "worse": "more than luck",
+}
+_FEWEST_DIFFERENCES = 6
+"""Wilcoxon's p is 2 / 2^n at its least: fewer queries that differ never come below 0.05."""
+
+
+def headline_of(evidence: Evidence, method: str = "") -> Headline:
     """Return the gains over what needs no learning, and what to make of them."""
-    gain = evidence.gains[BEST_SINGLE]
     return {
-        "verdict": evidence.verdict(),
-        "advice": "adopt" if evidence.is_significant else "judge-more" if gain.difference > 0 else "keep",
+        "verdict": verdict_of(evidence, "equal weights" if method == "equal" else "the learned weights"),
+        "advice": _ADVICE[evidence.outcome(BEST_SINGLE)],
         "significant": evidence.is_significant,
         "held_out": evidence.held_out.mean,
         "interval": [number_or_none(value) for value in evidence.interval],
@@ -26,10 +46,42 @@ def headline_of(evidence: Evidence) -> Headline:
     }
 
 
-def learning_of(kept: Kept) -> LearningCurve:
-    """Return the held-out value against the number of queries learned from."""
+def verdict_of(evidence: Evidence, subject: str) -> str:
+    """Say how the held-out figures stand against the best single ranker and RRF, and what may do as well."""
+    against_single = _standing(evidence, BEST_SINGLE, "the best single ranker")
+    said = [
+        f"On queries that they had not seen, {subject} {against_single}.",
+        f"They {_standing(evidence, RRF, 'RRF')}.",
+    ]
+    rules = {RRF: "RRF", UNIFORM: "equal weights"}
+    enough = [word for rule, word in rules.items() if evidence.outcome(rule) != "better" and word != subject]
+    if enough and evidence.is_significant:
+        named = " and ".join(enough)
+        said.append(f"Nothing has to be learned for {named}, which may do as well.")
+    gain = evidence.gains[BEST_SINGLE]
+    differing = gain.n_better + gain.n_worse
+    if 0 < differing < _FEWEST_DIFFERENCES and evidence.confidence >= 0.95:
+        said.append(f"With only {n_queries(differing)} that differ no gain can be significant: judge more.")
+    return " ".join(said)
+
+
+def _standing(evidence: Evidence, rival: str, name: str) -> str:
+    gain, outcome = evidence.gains[rival], evidence.outcome(rival)
+    if outcome == "equal":
+        return f"get the same as {name} on every query"
+    by = f"{abs(gain.difference):.4f}"
+    side = "better" if gain.difference > 0 else "worse"
+    far = f"{by} {measure_name(str(evidence.measure))} {side} than" if float(by) else "level with"
+    figures = f"{evidence.confidence:.0%} interval {between(gain.low, gain.high)}"
+    return f"are {far} {name} ({figures}, {p_value(gain.p_values['wilcoxon'])}): {_LUCK[outcome]}"
+
+
+def learning_of(kept: Kept) -> LearningCurve | None:
+    """Return the held-out value against the number of queries learned from; None where nothing is learned."""
     evidence, fewer = kept.evidence, kept.fewer
-    values = fewer.per_query.T
+    if len(fewer.n_queries) == 0:
+        return None
+    values = counted(fewer.per_query, evidence.query_weights).T
     columns = np.ascontiguousarray(np.hstack((values, values - values[:, -1:])))
     rng = np.random.default_rng([kept.seed, 4])
     low, high = bootstrap_interval(columns, evidence.confidence, _RESAMPLES, rng)
@@ -60,10 +112,11 @@ def _gain(evidence: Evidence, name: str) -> Gain:
     p = found.p_values["wilcoxon"]
     rival = f"{BEST_SINGLE}, chosen without the fold" if name == BEST_SINGLE else name
     sentence = (
-        f"{found.difference:+.4f} {evidence.measure} over {rival} ({evidence.confidence:.0%} interval "
-        f"{found.low:+.4f} to {found.high:+.4f}, p = {p:.2g}): better on {found.n_better:,}, worse on "
-        f"{found.n_worse:,}, equal on {found.n_equal:,} of {len(evidence.query_ids):,} queries."
+        f"{signed(found.difference)} {evidence.measure} over {rival} ({evidence.confidence:.0%} interval "
+        f"{between(found.low, found.high)}, {p_value(p)}): better on {found.n_better:,}, worse on "
+        f"{found.n_worse:,}, equal on {found.n_equal:,} of {n_queries(len(evidence.query_ids))}."
     )
+    outcome = evidence.outcome(name)
     return {
         "over": name,
         "difference": found.difference,
@@ -74,7 +127,8 @@ def _gain(evidence: Evidence, name: str) -> Gain:
         "n_better": found.n_better,
         "n_worse": found.n_worse,
         "n_equal": found.n_equal,
-        "significant": found.difference > 0 and p < 1.0 - evidence.confidence,
+        "outcome": outcome,
+        "significant": outcome == "better",
         "sentence": sentence,
     }
 
@@ -85,7 +139,7 @@ def _would_more_help(points: list[LearningPoint]) -> str:
     fewer, all_ = points[-2], points[-1]
     step = (
         f"Learning from {all_['n_queries']:,.0f} queries instead of {fewer['n_queries']:,.0f} changed the held-out "
-        f"value by {-fewer['difference']:+.4f}"
+        f"value by {signed(-fewer['difference'])}"
     )
     high, low = fewer["difference_high"], fewer["difference_low"]
     if high is not None and high < 0:

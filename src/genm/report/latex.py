@@ -1,5 +1,7 @@
 r"""The report as LaTeX: tables to \input into a paper that loads booktabs."""
 
+import re
+
 from genm.report.payload import Report
 from genm.report.plain import Table, facts, gains_table, measures_table, one_line, queries_table, weights_table
 
@@ -28,17 +30,45 @@ _ESCAPES = str.maketrans(
 )
 
 
+_NUMBER = re.compile(r"(?P<digits>[+-]?[\d.]+)(e(?P<power>[+-]?\d+))?")
+_NOT_IN_T1 = "\u0126\u0127\u0138\u013f\u0140\u0149\u0166\u0167\u017f"
+_FOREIGN = re.compile(
+    f"(?:[{_NOT_IN_T1}]|[^ -~\u00a0-\u017f\u2013\u2014\u2018\u2019\u201c\u201d\u2026\u20ac\u2122])+"
+)
+"""Letters that pdfLaTeX does not have with T1 fonts and textcomp."""
+_NEGATIVE = re.compile(r"(?<![\w.])-(?=\d)")
+_LETTERS = (
+    r"\providecommand{\genmletters}[2]"
+    r"{\ifdefined\XeTeXversion #2\else\ifdefined\directlua #2\else\texttt{#1}\fi\fi}"
+)
+"""Shows its second argument where the engine knows Unicode, else the code points."""
+
+
 def escape_latex(text: str) -> str:
-    """Return foreign text so that LaTeX sets it and runs nothing of it."""
-    return one_line(text).translate(_ESCAPES)
+    """Return foreign text so that LaTeX sets it and runs nothing of it.
+
+    Letters that pdfLaTeX has no font for are given twice, as they are and as code points: see `report_latex`.
+    """
+    plain = one_line(text).replace("\u2212", "-")
+    parts, end = [], 0
+    for found in _FOREIGN.finditer(plain):
+        codes = " ".join(f"U+{ord(letter):04X}" for letter in found[0])
+        parts += [_ascii(plain[end : found.start()]), f"\\genmletters{{{codes}}}{{{found[0]}}}"]
+        end = found.end()
+    return "".join((*parts, _ascii(plain[end:])))
+
+
+def _ascii(text: str) -> str:
+    return "$-$".join(part.translate(_ESCAPES) for part in _NEGATIVE.split(text))
 
 
 def report_latex(report: Report) -> str:
-    """Return the report's tables; letters beyond the font's need XeLaTeX or LuaLaTeX."""
+    """Return the report's tables, for any engine; pdfLaTeX shows letters that it has no font for by their codes."""
     made = [f"% {one_line(name)}: {one_line(text)}" for name, text in facts(report).items() if text]
     head = [
         r"% Tables of a genm report. Needs \usepackage{booktabs,textcomp} and \usepackage[T1]{fontenc}.",
         *made,
+        _LETTERS,
         "",
         escape_latex(report["headline"]["verdict"]),
     ]
@@ -74,7 +104,11 @@ def _table(table: Table) -> str:
 
 
 def _number(cell: str) -> str:
-    """Return a number, or an interval of two, with real minus signs."""
-    if not cell or not set(cell) <= set("+-0123456789.e to"):
-        return escape_latex(cell)
-    return " to ".join(f"${part}$" for part in cell.split(" to "))
+    """Return a number, or an interval of two, with real minus signs and powers of ten."""
+    parts = [_NUMBER.fullmatch(part) for part in cell.split(" to ")]
+    return " to ".join(_math(part) for part in parts if part) if all(parts) else escape_latex(cell)
+
+
+def _math(number: re.Match[str]) -> str:
+    power = rf" \times 10^{{{int(number['power'])}}}" if number["power"] else ""
+    return f"${number['digits']}{power}$"

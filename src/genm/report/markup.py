@@ -3,51 +3,34 @@
 Cells are HTML: foreign text goes in through `isolated` or `escape`.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from genm.report import words
 from genm.report.shell import escape
 
-MINUS, NONE = "\u2212", "\u2013"
+MINUS = "\u2212"
+_HYPHEN = re.compile(r"(?<![\w.])-(?=\d)")
+
+
+def with_minus(text: str) -> str:
+    """Return a text with real minus signs before its numbers."""
+    return _HYPHEN.sub(MINUS, text)
 
 
 def decimals(value: float | None, places: int = 4) -> str:
     """Write a number with a fixed number of places; one that does not exist is a dash."""
-    return NONE if value is None else f"{value:.{places}f}".replace("-", MINUS)
+    return words.NONE if value is None else with_minus(f"{value:.{places}f}")
 
 
 def signed(value: float | None, places: int = 4) -> str:
     """Write a difference, always with its sign."""
-    if value is None:
-        return NONE
-    text = f"{value:+.{places}f}"
-    return text.replace("-", MINUS) if float(text) != 0 else f"{0:.{places}f}"
-
-
-def percent(share: float | None, places: int = 0) -> str:
-    """Write a share of one."""
-    return NONE if share is None else f"{100 * share:.{places}f}%"
+    return with_minus(words.signed(value, places))
 
 
 def between(low: float | None, high: float | None, places: int = 4) -> str:
     """Write an interval of differences."""
-    return NONE if low is None or high is None else f"{signed(low, places)} to {signed(high, places)}"
-
-
-def p_value(p: float | None) -> str:
-    """Write a p-value as papers do."""
-    if p is None:
-        return f"p {NONE}"
-    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}" if p < 0.1 else f"p = {p:.2f}"
-
-
-def n_queries(n: int) -> str:
-    """Write a number of queries."""
-    return f"{n:,} {'query' if n == 1 else 'queries'}"
-
-
-def measure_name(measure: str) -> str:
-    """Name the mean of a measure: that of AP is called MAP."""
-    return f"M{measure}" if measure == "AP" or measure.startswith(("AP(", "AP@")) else measure
+    return with_minus(words.between(low, high, places))
 
 
 def table(
@@ -61,7 +44,8 @@ def table(
 ) -> str:
     """Return a table whose first cell of each row is its header; `numbers` are columns that align to the right.
 
-    `marked` gives rows a class. The box scrolls sideways when the table is wider than the page.
+    A column without a name has no header cell, which would be read out. `marked` gives rows a class. The box
+    scrolls sideways when the table is wider than the page.
     """
 
     def kind(column: int) -> str:
@@ -69,7 +53,9 @@ def table(
 
     parts = [f'<div class="scroll" tabindex="0" role="group" aria-label="{escape(_plain(caption))}">']
     parts.append(f"<table{_attribute('id', identity)}><caption><span>{caption}</span></caption><thead><tr>")
-    parts += [f'<th scope="col"{kind(i)}>{cell}</th>' for i, cell in enumerate(head)]
+    parts += [
+        f'<th scope="col"{kind(i)}>{cell}</th>' if cell else f"<td{kind(i)}></td>" for i, cell in enumerate(head)
+    ]
     parts.append("</tr></thead><tbody>")
     for number, row in enumerate(rows):
         parts.append(f"<tr{_attribute('class', (marked or {}).get(number, ''))}>")

@@ -6,9 +6,9 @@ import re
 import zlib
 
 from genm.report import drawn, sections
-from genm.report.markup import measure_name, n_queries
 from genm.report.payload import Report
 from genm.report.shell import asset, escape, html_page, isolated
+from genm.report.words import measure_name, n_queries
 
 _MODULES = (
     "dom", "numbers", "ranking", "looks", "charts", "steps", "strip", "ternary", "detail", "queries", "sliders",

@@ -30,8 +30,11 @@ class Gain(TypedDict):
     n_better: int
     n_worse: int
     n_equal: int
+    outcome: Literal["better", "perhaps better", "equal", "perhaps worse", "worse"]
+    """Better or worse: p is below 1 - confidence and the interval lies on that side of 0; perhaps: not so clear;
+    equal: no query differs."""
     significant: bool
-    """Better, and p below 1 - confidence."""
+    """Whether the outcome is "better"."""
     sentence: str
     """The same in words, ready to show."""
 
@@ -42,7 +45,7 @@ class Headline(TypedDict):
     verdict: str
     """One or two sentences: what to make of it."""
     advice: Literal["adopt", "judge-more", "keep"]
-    """adopt: a significant gain over the best single ranker; judge-more: a gain that may be luck; keep: none."""
+    """adopt: a clear gain over the best single ranker; judge-more: a gain that may be luck; keep: no gain."""
     significant: bool
     held_out: float
     """The fusion's mean on queries it had not seen."""

@@ -4,6 +4,7 @@ import re
 from typing import NamedTuple
 
 from genm.report.payload import Report
+from genm.report.words import between, signed
 
 N_QUERIES = 5
 """Queries with the largest gains, and as many with the largest losses."""
@@ -28,20 +29,25 @@ def one_line(text: str) -> str:
 def weights_table(report: Report) -> Table:
     """Return the weights with their spread."""
     spread = report["spread"]
-    header = ["ranker", "weight", "2.5% to 97.5%", "plateau", "lost without it"]
-    rows = []
-    for row in spread["rows"]:
-        quantiles, plateau = row["quantiles"], row["plateau"]
-        rows.append(
-            [
-                row["ranker"],
-                f"{row['weight']:.4f}",
-                "" if quantiles is None else f"{quantiles[0]:.3f} to {quantiles[-1]:.3f}",
-                "" if plateau is None else f"{plateau[0]:.3f} to {plateau[1]:.3f}",
-                "" if row["gain"] is None else f"{row['gain']:+.4f}",
-            ]
-        )
-    return Table("Weights, their spread over refits, and how far each can move", "weights", header, rows)
+    held = any(row["before"] for row in spread["rows"])
+    drawn = {"bootstrap": "95% of refits", "folds": "95% of folds", "none": "spread"}[spread["kind"]]
+    header = ["ranker", "weight", drawn, *(["before holding back"] if held else []), "plateau", "lost without it"]
+    rows = [
+        [
+            row["ranker"],
+            f"{row['weight']:.4f}",
+            _range(row["quantiles"]),
+            *([_range(row["before"])] if held else []),
+            _range(row["plateau"]),
+            "" if row["gain"] is None else signed(row["gain"]),
+        ]
+        for row in spread["rows"]
+    ]
+    return Table("Weights, their spread, and how far each can move", "weights", header, rows)
+
+
+def _range(values: list[float] | None) -> str:
+    return "" if values is None else f"{values[0]:.3f} to {values[-1]:.3f}"
 
 
 def gains_table(report: Report) -> Table:
@@ -50,9 +56,8 @@ def gains_table(report: Report) -> Table:
     header = [f"held out, over {report['n_queries']:,} queries", "gain", f"{head['confidence']:.0%} interval", "p"]
     rows = []
     for gain in head["gains"]:
-        low, high = gain["low"], gain["high"]
-        between = "" if low is None or high is None else f"{low:+.4f} to {high:+.4f}"
-        rows.append([f"over {gain['over']}", f"{gain['difference']:+.4f}", between, f"{gain['p']:.2g}"])
+        interval = between(gain["low"], gain["high"])
+        rows.append([f"over {gain['over']}", signed(gain["difference"]), interval, f"{gain['p']:.2g}"])
     return Table(f"Gain in {report['measure']}, {head['folds']}-fold cross-validation", "gains", header, rows)
 
 
@@ -82,7 +87,7 @@ def queries_table(report: Report) -> Table:
             table["query_ids"][q],
             f"{fused[q]:.4f}",
             f"{rival[q]:.4f}",
-            f"{delta[q]:+.4f}",
+            signed(delta[q]),
             str(table["n_relevant"][q]),
         ]
         for q in (*won, *reversed(lost))

@@ -2,26 +2,24 @@
 
 from collections.abc import Sequence
 
-from genm.report.markup import (
-    NONE,
-    bar,
-    between,
-    decimals,
-    facts,
-    measure_name,
-    n_queries,
-    p_value,
-    percent,
-    signed,
-    table,
-)
+from genm.report.markup import bar, between, decimals, facts, signed, table, with_minus
 from genm.report.payload import Gain, Report, System, WeightRow
 from genm.report.shell import escape, isolated
+from genm.report.words import NONE, measure_name, n_queries, p_value, percent
 
 _TAGS = {
-    "adopt": ("▲", "Significant gain"),
-    "judge-more": ("◆", "Not proven"),
-    "keep": ("■", "No significant gain"),
+    "better": ("▲", "Significant gain", "good"),
+    "perhaps better": ("◆", "Not proven", "warn"),
+    "equal": ("■", "No difference", "plain"),
+    "perhaps worse": ("■", "No significant gain", "plain"),
+    "worse": ("▼", "Significant loss", "bad"),
+}
+_LUCK = {
+    "better": "significant",
+    "perhaps better": "not significant",
+    "equal": "no query differs",
+    "perhaps worse": "not significant",
+    "worse": "significantly worse",
 }
 _LEVELS = {"warning": "Warning", "info": "Note"}
 _EVIDENCE = {"read": "read from the file beside the model", "computed": "computed for this report"}
@@ -34,23 +32,27 @@ _DATA = {
 def headline(report: Report) -> str:
     """Say first how much better the fusion is, and whether that is more than luck."""
     head, name = report["headline"], measure_name(report["measure"])
-    sign, tag = _TAGS[head["advice"]]
     gain = head["gains"][0]
+    sign, tag, colour = _TAGS[gain["outcome"]]
+    subject = "Equal weights" if report["made"]["method"] == "equal" else "The learned weights"
     difference = f"{signed(gain['difference'])}\u00a0{escape(name)}"
+    told = f" ({difference})" if float(f"{gain['difference']:.4f}") else ""
     words = {
-        "adopt": f"The learned weights are better: {difference} over the {escape(gain['over'])}",
-        "judge-more": f"No significant gain ({difference}): keep what you have, or judge more",
-        "keep": "No significant gain: keep what you have",
-    }[head["advice"]]
+        "better": f"{subject} are better: {difference} over the {escape(gain['over'])}",
+        "perhaps better": f"No significant gain{told}: keep what you have, or judge more",
+        "equal": "No difference: keep what you have",
+        "perhaps worse": f"No significant gain{told}: keep what you have",
+        "worse": f"{subject} are worse{told}: keep what you have",
+    }[gain["outcome"]]
     low, high = head["interval"]
     spread = (
         "" if low is None or high is None else f" ({percent(head['confidence'])} interval {low:.4f} to {high:.4f})"
     )
     return (
         '<section id="result" aria-labelledby="result-title" class="hero">'
-        f'<p class="tag {head["advice"]}"><span aria-hidden="true">{sign}</span> {tag}</p>'
+        f'<p class="tag {colour}"><span aria-hidden="true">{sign}</span> {tag}</p>'
         f'<h1 id="result-title">{words}</h1>'
-        f'<p class="verdict">{escape(head["verdict"])}</p>'
+        f'<p class="verdict">{escape(with_minus(head["verdict"]))}</p>'
         f'<div class="cards">{"".join(_gain_card(gain, name, head["confidence"]) for gain in head["gains"])}</div>'
         f'<p class="note">Held-out {escape(name)} of the fusion: '
         f"<strong>{decimals(head['held_out'])}</strong>{spread}, each query measured by weights learned from the "
@@ -64,13 +66,11 @@ def headline(report: Report) -> str:
 def _gain_card(gain: Gain, name: str, confidence: float) -> str:
     total = gain["n_better"] + gain["n_equal"] + gain["n_worse"]
     pieces = [("good", gain["n_better"]), ("flat", gain["n_equal"]), ("bad", gain["n_worse"])]
-    worse = gain["difference"] < 0 and gain["p"] < 1.0 - confidence
-    luck = "significant" if gain["significant"] else "significantly worse" if worse else "not significant"
     return (
         f'<article class="card"><h2>Over {isolated(gain["over"])}</h2>'
         f'<p class="figure">{signed(gain["difference"])} <small>{escape(name)}</small></p>'
         f"<p>{percent(confidence)} interval {between(gain['low'], gain['high'])}<br>"
-        f"{p_value(gain['p'])}, {luck}</p>"
+        f"{p_value(gain['p'])}, {_LUCK[gain['outcome']]}</p>"
         f"{bar(pieces, total)}"
         f'<p class="note">{n_queries(gain["n_better"])} better, {gain["n_worse"]} worse, {gain["n_equal"]} equal'
         "</p></article>"
@@ -80,40 +80,49 @@ def _gain_card(gain: Gain, name: str, confidence: float) -> str:
 def weights(report: Report) -> str:
     """Show each weight with its spread over refits and how far it may move without loss."""
     spread = report["spread"]
-    refits = {
-        "bootstrap": f"{spread['n_samples']} refits on resampled queries",
-        "folds": f"{spread['n_samples']} folds of the cross-validation",
-        "none": "",
-    }[spread["kind"]]
-    top = max((row["weight"] for row in spread["rows"]), default=1.0)
-    head = ("Ranker", "Weight", "", f"95% of {refits}" if refits else "Spread", "Plateau", "Lost without it")
-    rows = [_weight_row(row, top) for row in spread["rows"]]
-    caption = "Weights."
-    if spread["plateau_loss"] is not None:
-        caption += (
-            f" Plateau: between these the weight may stand, the others in proportion, and training "
-            f"{escape(_name(report))} falls by at most {spread['plateau_loss']:g}."
-        )
+    held = any(row["before"] for row in spread["rows"])
+    drawn = {"bootstrap": "refits", "folds": "folds", "none": ""}[spread["kind"]]
+    head = ["Ranker", "Weight", f"95% of {drawn}" if drawn else "Spread", "Plateau", "Lost without it"]
+    if held:
+        head.insert(3, "Before holding back")
+    rows = [_weight_row(row, held=held) for row in spread["rows"]]
     return (
         '<section id="weights" aria-labelledby="weights-title"><h2 id="weights-title">Weights</h2>'
         "<p>How much each ranker counts, and how sure that is. A weight whose spread is wide, or whose plateau is "
         "long, is not known better than that.</p>"
         '<figure class="chart" id="chart-weights"></figure>'
-        f"{table(caption, head, rows, numbers={1, 3, 4, 5})}"
+        f"{table(_weights_caption(report, held=held), head, rows, numbers=set(range(1, len(head))))}"
         f'<p class="note">{escape(spread["note"])}</p></section>'
     )
 
 
-def _weight_row(row: WeightRow, top: float) -> Sequence[str]:
-    quantiles, plateau = row["quantiles"], row["plateau"]
-    return (
-        isolated(row["ranker"]),
-        decimals(row["weight"]),
-        bar([("plain", row["weight"])], top),
-        f"{quantiles[0]:.3f} to {quantiles[-1]:.3f}" if quantiles else NONE,
-        f"{plateau[0]:.3f} to {plateau[1]:.3f}" if plateau else NONE,
-        decimals(row["gain"]),
-    )
+def _weights_caption(report: Report, *, held: bool) -> str:
+    spread, name = report["spread"], escape(measure_name(report["measure"]))
+    said = ["Weights."]
+    if spread["plateau_loss"] is not None:
+        said.append(
+            f"Plateau: between these the weight may stand, the others in proportion, and training {name} falls by "
+            f"at most {spread['plateau_loss']:g}."
+        )
+    if held:
+        said.append(
+            f"Before holding back: 95% of what the refits had learned before they, like the fit itself, were moved "
+            f"{percent(spread['held_back'])} of the way to simple weights."
+        )
+    if any(row["gain"] is not None for row in spread["rows"]):
+        said.append(f"Lost without it: training {name} that the others alone, in proportion, do not reach.")
+    return " ".join(said)
+
+
+def _weight_row(row: WeightRow, *, held: bool) -> Sequence[str]:
+    cells = [_range(row["quantiles"]), _range(row["plateau"]), signed(row["gain"])]
+    if held:
+        cells.insert(1, _range(row["before"]))
+    return (isolated(row["ranker"]), decimals(row["weight"]), *cells)
+
+
+def _range(values: Sequence[float] | None) -> str:
+    return f"{values[0]:.3f} to {values[-1]:.3f}" if values else NONE
 
 
 def measures(report: Report) -> str:
@@ -124,8 +133,8 @@ def measures(report: Report) -> str:
     rows, marked = [], {}
     for number, system in enumerate(found["systems"]):
         rows.append((_system_cell(system), *(_value(system, i, best[i]) for i in range(len(best)))))
-        if system["kind"] == "fused" and system["held_out"]:
-            marked[number] = "chosen"
+        if system["kind"] == "fused":
+            marked[number] = "chosen" if system["held_out"] else "aside"
     n_all, n_main = found["n_queries"], found["main_n_queries"]
     over = f"Means over {n_queries(n_main)}" if n_all == n_main else (
         f"Means over {n_all} of {n_main} queries; the first column over all"
@@ -143,9 +152,9 @@ def measures(report: Report) -> str:
 
 
 def _system_cell(system: System) -> str:
-    kind = {"ranker": "ranker", "rule": "needs no learning", "best-single": "chosen per fold", "fused": "fusion"}
-    seen = "" if system["held_out"] else ", has seen these queries"
-    return f'{isolated(system["label"])} <span class="kind">{kind[system["kind"]]}{seen}</span>'
+    kind = {"ranker": "ranker", "rule": "needs no learning", "best-single": "", "fused": "fusion"}[system["kind"]]
+    told = kind if system["held_out"] else "not held out"
+    return isolated(system["label"]) + (f' <span class="kind">{told}</span>' if told else "")
 
 
 def _value(system: System, column: int, best: float | None) -> str:
@@ -164,9 +173,9 @@ def data(report: Report) -> str:
             isolated(row["ranker"]),
             escape(row["normalizer"]),
             "all" if row["depth"] is None else f"{row['depth']:,}",
-            f"{row['low']:.4g}".replace("-", "\u2212"),
-            f"{row['median']:.4g}".replace("-", "\u2212"),
-            f"{row['high']:.4g}".replace("-", "\u2212"),
+            with_minus(f"{row['low']:.4g}"),
+            with_minus(f"{row['median']:.4g}"),
+            with_minus(f"{row['high']:.4g}"),
             percent(row["missing"], 1),
             percent(row["ties"], 1),
             percent(row["unjudged"], 1),
@@ -250,7 +259,3 @@ def made(report: Report) -> str:
         '<section id="made" aria-labelledby="made-title"><h2 id="made-title">How this was made</h2>'
         f"{facts(pairs)}{files}</section>"
     )
-
-
-def _name(report: Report) -> str:
-    return measure_name(report["measure"])

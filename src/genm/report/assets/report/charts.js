@@ -12,10 +12,14 @@ export function weightsChart(report, width) {
   const data = rows.map((row, k) => ({...row, k}));
   const refits = data.flatMap((row) => row.samples.map((value) => ({k: row.k, value})));
   const spread = data.filter((row) => row.quantiles);
+  const before = data.filter((row) => row.before);
   const told = (row) =>
     `${isolate(row.ranker, 40)}\nweight ${decimals(row.weight)}` +
     (row.quantiles
       ? `\n95% of refits ${decimals(row.quantiles[0], 3)} to ${decimals(row.quantiles.at(-1), 3)}`
+      : "") +
+    (row.before
+      ? `\nbefore holding back ${decimals(row.before[0], 3)} to ${decimals(row.before.at(-1), 3)}`
       : "") +
     (row.plateau ? `\nplateau ${decimals(row.plateau[0], 3)} to ${decimals(row.plateau[1], 3)}` : "");
   const drawing = draw({
@@ -54,6 +58,15 @@ export function weightsChart(report, width) {
         strokeOpacity: refits.length > 400 ? 0.15 : 0.35,
         inset: 7,
       }),
+      Plot.ruleY(before, {
+        x1: (row) => row.before[0],
+        x2: (row) => row.before.at(-1),
+        y: "k",
+        dy: 11,
+        stroke: "var(--text)",
+        strokeWidth: 1.5,
+        strokeDasharray: "2 3",
+      }),
       Plot.ruleY(spread, {
         x1: (row) => row.quantiles[0],
         x2: (row) => row.quantiles.at(-1),
@@ -86,6 +99,7 @@ export function weightsChart(report, width) {
   const parts = ["Diamond: the weight"];
   if (source && refits.length)
     parts.push(`ticks: ${source}`, "thin line: 95% of them, thick line: the middle half");
+  if (before.length) parts.push("dotted line: 95% of them before holding back");
   if (data.some((row) => row.plateau)) parts.push("band: the plateau");
   return [drawing, h("figcaption", null, parts.join("; ") + ".")];
 }

@@ -85,7 +85,7 @@ function entry(detail, position, second) {
   return h(
     "li",
     {"data-doc": position, class: stateOf(doc)},
-    h("div", null, mark(stateOf(doc)), foreign(doc.id), grade),
+    h("div", {class: "name"}, mark(stateOf(doc)), h("span", null, foreign(doc.id), grade)),
     text,
     second(doc),
   );
@@ -112,7 +112,14 @@ export function queryLists(report, detail) {
     above: Math.max(0, ...top.map((doc) => doc.contributions.reduce((sum, part) => sum + Math.max(part, 0), 0))),
     below: Math.max(0, ...top.map((doc) => doc.contributions.reduce((sum, part) => sum - Math.min(part, 0), 0))),
   };
-  const fused = list("Fusion", "fused", detail, detail.fused, (doc) => contributions(doc, rankers, scale));
+  const fused = list("Fusion", "fused", detail, detail.fused, (doc) =>
+    h(
+      "div",
+      {class: "parts"},
+      contributions(doc, rankers, scale),
+      h("span", {class: "note", "aria-hidden": "true"}, decimals(doc.score, 3)),
+    ),
+  );
   const own = rankers.map((ranker, k) =>
     list(foreign(ranker), "own", detail, detail.rankers[k], (doc) =>
       h(

@@ -25,6 +25,11 @@ export function signed(value, places = 4) {
   return Number(text) === 0 ? text : (value < 0 ? MINUS : "+") + text;
 }
 
+/** A number of things, with commas between thousands. */
+export function count(n) {
+  return n.toLocaleString("en");
+}
+
 /** Name the mean of a measure: that of AP is called MAP. */
 export function measureName(measure) {
   return /^AP($|[(@])/.test(measure) ? "M" + measure : measure;

@@ -2,7 +2,7 @@
 
 import {queryLists} from "./detail.js";
 import {foreign, h, settled, svg} from "./dom.js";
-import {decimals, signed} from "./numbers.js";
+import {count, decimals, signed} from "./numbers.js";
 
 const PAGE = 50;
 const MANY = 500; // as many rows as a page takes without a pause
@@ -162,10 +162,11 @@ export class QueryTable {
       else head.removeAttribute("aria-sort");
     }
     const all = this.folded.length;
-    const sampled = this.table.n_all > all ? ` (a sample of ${this.table.n_all})` : "";
+    const sampled = this.table.n_all > all ? ` (a sample of ${count(this.table.n_all)})` : "";
+    const total = `${count(all)} ${all === 1 ? "query" : "queries"}${sampled}`;
     this.count.textContent =
-      (found.length === all ? `${all} queries${sampled}` : `${found.length} of ${all} queries${sampled}`) +
-      (rows.length < found.length ? `; the first ${rows.length} are shown.` : ".");
+      (found.length === all ? total : `${count(found.length)} of ${total}`) +
+      (rows.length < found.length ? `; the first ${count(rows.length)} are shown.` : ".");
     this.more.hidden = rows.length >= found.length;
   }
 
@@ -186,7 +187,7 @@ export class QueryTable {
     );
     const cells = this.columns.slice(1).map((column) => {
       const value = column.value(i);
-      const shown = column.whole ? String(value) : column.signed ? signed(value) : decimals(value);
+      const shown = column.whole ? count(value) : column.signed ? signed(value) : decimals(value);
       const kind = `number${column.optional ? " optional" : ""}${column.signed ? (value > 0 ? " gain" : value < 0 ? " loss" : "") : ""}`;
       return h("td", {class: kind}, column.key === "delta" ? deltaBar(value, this.largest) : null, shown);
     });

@@ -2,7 +2,7 @@
 
 import {marksLegend, mark} from "./detail.js";
 import {foreign, h, settled} from "./dom.js";
-import {decimals, measureName, signed} from "./numbers.js";
+import {count, decimals, measureName, signed} from "./numbers.js";
 import {Ranking} from "./ranking.js";
 
 const STEP = 0.005;
@@ -152,10 +152,16 @@ export class Sliders {
     this.mean.textContent = decimals(mean);
     this.mean.dataset.value = mean;
     const difference = mean - this.learnedMean;
-    this.against.textContent = `${signed(difference)} against ${decimals(this.learnedMean)} at the learned weights`;
+    const learned = this.weights.every((weight, k) => weight === this.learned[k]);
+    this.against.textContent = learned
+      ? "These are the learned weights."
+      : `${signed(difference)} against ${decimals(this.learnedMean)} at the learned weights`;
     this.against.className = difference > 0 ? "gain" : difference < 0 ? "loss" : "";
-    this.moves.textContent = `${better} queries better, ${worse} worse, ${learnedAp.length - better - worse} the same.`;
-    this.reset.disabled = this.weights.every((weight, k) => weight === this.learned[k]);
+    const same = learnedAp.length - better - worse;
+    this.moves.textContent = learned
+      ? ""
+      : `${count(better)} queries better, ${count(worse)} worse, ${count(same)} the same.`;
+    this.reset.disabled = learned;
     this.say(`${this.name} ${decimals(mean)}, ${signed(difference)} against the learned weights.`);
     if (learnedAp.length) this.#showQuery(Number(this.chosen.value));
     this.moved(this.weights);
@@ -164,7 +170,9 @@ export class Sliders {
   #showQuery(q) {
     const top = this.ranking.top(q, TOP);
     const now = this.ranking.ap[q];
-    this.queryAp.textContent = `AP ${decimals(now)} (${signed(now - this.learnedAp[q])} against ${decimals(this.learnedAp[q])} at the learned weights)`;
+    const was = this.learnedAp[q];
+    const change = now === was ? "as" : `${signed(now - was)} against ${decimals(was)}`;
+    this.queryAp.textContent = `AP ${decimals(now)} (${change} at the learned weights)`;
     this.queryAp.dataset.value = now;
     const before = this.learnedTop[q];
     this.lists.replaceChildren(
@@ -183,10 +191,14 @@ export class Sliders {
         {class: STATES[this.ranking.marks[row]]},
         h(
           "div",
-          null,
+          {class: "name"},
           mark(STATES[this.ranking.marks[row]]),
-          name === undefined ? h("span", {class: "muted"}, "id not kept in the report") : foreign(name),
-          moved ? h("span", {class: "kind"}, " " + moved) : null,
+          h(
+            "span",
+            null,
+            name === undefined ? h("span", {class: "muted"}, "id not kept in the report") : foreign(name),
+            moved ? h("span", {class: "kind"}, " " + moved) : null,
+          ),
         ),
       );
     });

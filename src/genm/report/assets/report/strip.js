@@ -2,7 +2,7 @@
 
 import {h, isolate} from "./dom.js";
 import {TIP, draw} from "./looks.js";
-import {signed} from "./numbers.js";
+import {count, signed} from "./numbers.js";
 
 /** Bars up for gains and down for losses; where they are thinner than a line, two areas with the same outline. */
 function bars(rows, each) {
@@ -12,7 +12,7 @@ function bars(rows, each) {
   ];
   return parts.map(([fill, wanted]) => {
     const some = rows.filter(wanted);
-    if (each >= 1) {
+    if (each >= 2) {
       const inset = each > 5 ? 1 : 0;
       return Plot.rectY(some, {
         x1: "i",
@@ -41,11 +41,13 @@ export function stripChart(report, width, open) {
     height: 240,
     marginLeft: 48,
     ariaLabel: "Gain or loss of each query, sorted",
-    ariaDescription: `${better} queries gain, ${worse} lose, ${rows.length - better - worse} stay; the table below has every value.`,
+    ariaDescription:
+      `${count(better)} queries gain, ${count(worse)} lose, ${count(rows.length - better - worse)} stay; ` +
+      "the table below has every value.",
     x: {
       domain: [0, Math.max(rows.length, 8)],
       ticks: [],
-      label: `${rows.length} queries, from the largest gain to the largest loss`,
+      label: `${count(rows.length)} queries, from the largest gain to the largest loss`,
       labelAnchor: "left",
       labelArrow: "none",
     },

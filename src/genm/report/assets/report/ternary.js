@@ -1,12 +1,19 @@
 // The map of all blends of three rankers: a triangle of hexagons, one corner per ranker.
 
 import {h, isolate, svg} from "./dom.js";
-import {TIP, draw} from "./looks.js";
+import {TIP, asImage, draw} from "./looks.js";
 import {decimals, measureName} from "./numbers.js";
 
 const HEIGHT = Math.sqrt(3) / 2;
 const across = (weights) => weights[1] + weights[2] / 2;
 const up = (weights) => weights[2] * HEIGHT;
+
+/** The colours of the map with their values. */
+function scaleOf(drawing, name, width) {
+  const scale = asImage(drawing.legend("color", {className: "plot", width}));
+  scale.setAttribute("aria-label", `Colours of ${name}`);
+  return scale;
+}
 
 /** Draw the map; `choose` is called with the weights of a point that was clicked. Returns nodes and `move(weights)`. */
 export function ternaryMap(report, fullWidth, choose) {
@@ -97,7 +104,7 @@ export function ternaryMap(report, fullWidth, choose) {
     h("span", {class: "screen-only"}, " Click a point to try its weights; the ring shows where the sliders stand."),
   );
   return {
-    nodes: [drawing.legend("color", {className: "plot", width: Math.min(260, width)}), drawing, caption],
+    nodes: [scaleOf(drawing, name, Math.min(260, width)), drawing, caption],
     move(w) {
       for (const circle of [ring, rim]) {
         circle.setAttribute("cx", x.apply(across(w)));

@@ -1,0 +1,36 @@
+"""Numbers in words: how the report writes figures wherever it writes them, as plain text."""
+
+from genm.evidence.gathering import signed as _signed
+
+NONE = "\u2013"
+"""Stands where there is no number."""
+
+
+def signed(value: float | None, places: int = 4) -> str:
+    """Write a difference, always with its sign; one that is written as zero has none."""
+    return NONE if value is None else _signed(value, places)
+
+
+def between(low: float | None, high: float | None, places: int = 4) -> str:
+    """Write an interval of differences."""
+    return NONE if low is None or high is None else f"{signed(low, places)} to {signed(high, places)}"
+
+
+def percent(share: float | None, places: int = 0) -> str:
+    """Write a share of one."""
+    return NONE if share is None else f"{100 * share:.{places}f}%"
+
+
+def p_value(p: float) -> str:
+    """Write a p-value as papers do."""
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}" if p < 0.1 else f"p = {p:.2f}"
+
+
+def n_queries(n: int) -> str:
+    """Write a number of queries."""
+    return f"{n:,} {'query' if n == 1 else 'queries'}"
+
+
+def measure_name(measure: str) -> str:
+    """Name the mean of a measure: that of AP is called MAP."""
+    return f"M{measure}" if measure == "AP" or measure.startswith(("AP(", "AP@")) else measure
