@@ -75,3 +75,22 @@ def test_what_the_engine_does_not_take_is_refused_before_training() -> None:
         training_rules("opensearch", ["a", "b"], window=10_001)
     with pytest.raises(ExportError, match="there is no window"):
         training_rules("vespa", ["a"], window=100)
+
+
+def test_scores_that_are_not_the_engines_own_are_told() -> None:
+    cosines = run_from_dict({"q": {"a": 0.9, "b": -0.1}}, name="dense")
+    words = run_from_dict({"q": {"a": 12.0, "b": 3.0}}, name="bm25")
+    (note,) = training_rules("redis", {"bm25": words, "dense": cosines}).notes
+    assert (
+        "dense has scores from -0.1 to 0.9, and those that Redis FT.HYBRID takes by none are 0 or more" in note.text
+    )
+    assert note.text.endswith("or train with --technique dense=cosine.")
+    assert training_rules("redis", {"bm25": words, "dense": cosines}, techniques={"dense": "cosine"}).notes == ()
+    (note,) = training_rules("milvus", {"bm25": words, "dense": words}).notes
+    assert (
+        "dense has scores from 3 to 12, and those that Milvus weighted ranker takes by COSINE are -1 to 1"
+        in note.text
+    )
+    (note,) = training_rules("milvus", {"dense": words}, techniques={"dense": "L2"}).notes
+    assert "are at most 0." in note.text
+    assert training_rules("opensearch", {"bm25": words, "dense": cosines}).notes == ()  # scaled, whatever they are

@@ -7,7 +7,7 @@ import typer
 
 from genm.cli.export import target_names
 from genm.cli.inputs import per_ranker
-from genm.cli.show import say
+from genm.cli.show import say, say_notes
 from genm.errors import InputError
 
 if TYPE_CHECKING:
@@ -74,6 +74,7 @@ def target_rules(
     kinds = ", ".join(f"{name} by {normalizer.kind}" for name, normalizer in rules.normalizers.items())
     cut = "whole lists" if rules.depth is None else f"the top {rules.depth} of each ranker"
     say(f"training under the rules of {find_target(target).title}: {kinds}; {cut}")
+    say_notes(rules.notes)
     return {"normalize": rules.normalizers, "depth": rules.depth}
 
 

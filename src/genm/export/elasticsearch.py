@@ -1,5 +1,6 @@
 """Elasticsearch: the `linear` retriever and the weighted `rrf` retriever."""
 
+import math
 from typing import Any
 
 from genm.align import ENGINES
@@ -130,7 +131,7 @@ TARGETS = (
         techniques=(
             Technique("minmax", ENGINES["elasticsearch-minmax"]),
             Technique("l2_norm", ENGINES["elasticsearch-l2"]),
-            Technique("none", Normalizer("none"), line="slope"),
+            Technique("none", Normalizer("none"), line="slope", scores=(0.0, math.inf)),
         ),
         window=Window(10, most=10_000),
         weights=WeightRule(),

@@ -123,10 +123,10 @@ TARGETS = (
         title="Milvus weighted ranker",
         versions="2.6 and later",
         techniques=(
-            Technique("BM25", ENGINES["milvus-bm25"]),
-            Technique("COSINE", ENGINES["milvus-cosine"]),
+            Technique("BM25", ENGINES["milvus-bm25"], scores=(0.0, math.inf)),
+            Technique("COSINE", ENGINES["milvus-cosine"], scores=(-1.0, 1.0)),
             Technique("IP", ENGINES["milvus-ip"]),
-            Technique("L2", ENGINES["milvus-l2"], distances=True),
+            Technique("L2", ENGINES["milvus-l2"], distances=True, scores=(-math.inf, 0.0)),
             Technique(_RAW, Normalizer("none"), group="raw"),
         ),
         window=Window(10, each=True, most=16_384),

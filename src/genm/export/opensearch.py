@@ -214,7 +214,7 @@ TARGETS = (
                 bounds=frozenset({"within", "clip"}),
                 group="min_max",
             ),
-            Technique("l2", ENGINES["opensearch-l2"], group="l2"),
+            Technique("l2", ENGINES["opensearch-l2"], group="l2", scores=(0.0, math.inf)),
             Technique(
                 "z_score",
                 ENGINES["opensearch-zscore"],

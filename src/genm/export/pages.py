@@ -175,14 +175,17 @@ def _shown(scores: tuple[float, ...], normalizer: Normalizer) -> str:
 
 def _limits(target: Target) -> str:
     window = target.window
+    taken = f"Rankers: {rankers_text(target)}. Weights: {weights_text(target)}."
     if window.rerank:
         cut = "It scores one set of candidates by every ranker, so train on runs that hold all candidates, uncut."
     else:
-        own = "Each ranker has its own window" if window.each else "All rankers share one window"
-        usual = f", {window.default} documents unless it is set" if window.default else ""
-        ends = [f"at least {window.least}"] * (window.least > 1) + [f"at most {window.most}"] * bool(window.most)
-        cut = f"{own}{usual}{''.join(f', {end}' for end in ends)}."
-    return f"{cut} Rankers: {rankers_text(target)}. Weights: {weights_text(target)}."
+        cut = "Each ranker has its own window" if window.each else "All rankers share one window"
+        if window.least == window.most:
+            return f"{cut} of {window.most} documents, which cannot be set. {taken}"
+        ends = [f"{window.default} documents unless it is set"] * bool(window.default)
+        ends += [f"at least {window.least}"] * (window.least > 1) + [f"at most {window.most}"] * bool(window.most)
+        cut = f"{', '.join([cut, *ends])}."
+    return f"{cut} {taken}"
 
 
 def rankers_text(target: Target) -> str:
@@ -202,7 +205,7 @@ def weights_text(target: Target) -> str:
 
 def _settings(target: Target) -> str:
     rows = ["| setting | default | what it is |", "|---|---|---|"]
-    window = () if target.window.rerank else (WINDOW,)
+    window = () if target.window.rerank or target.window.least == target.window.most else (WINDOW,)
     rows += [_row(setting, "") for setting in (*target.settings, *window)]
     rows += [_row(setting, "RANKER.") for setting in target.ranker_settings]
     return "\n".join(rows)

@@ -153,8 +153,8 @@ TARGETS = (
 CREATE TABLE articles (id text PRIMARY KEY, text text, embedding vector(384));
 CREATE INDEX ON articles USING gin (to_tsvector('english', text));
 CREATE INDEX ON articles USING hnsw (embedding vector_cosine_ops);""",
-            runs="Run each `list` of the exported statement by itself and write the ids and scores to that "
-            "ranker's run file.",
+            runs="The statement of step 3 begins with a list for each ranker, `list1` and `list2`: run these two "
+            "SELECTs by themselves for every query and write the ids and scores to that ranker's run file.",
             send="Prepare the statement and execute it with the query's words and vector, or give it to a driver "
             "that takes numbered parameters.",
             search="""{

@@ -1,5 +1,6 @@
 """Redis: FT.HYBRID with COMBINE LINEAR."""
 
+import math
 from typing import Any
 
 from genm.export.asking import FIELD, QUERY, SIZE, TYPE, folded, one_of_each
@@ -65,8 +66,8 @@ TARGETS = (
         title=_TITLE,
         versions="8.4 and later",
         techniques=(
-            Technique("none", Normalizer("none"), line="slope"),
-            Technique("cosine", Normalizer("none", scale=0.5, shift=0.5)),
+            Technique("none", Normalizer("none"), line="slope", scores=(0.0, math.inf)),
+            Technique("cosine", Normalizer("none", scale=0.5, shift=0.5), scores=(-1.0, 1.0)),
         ),
         window=Window(20),
         weights=WeightRule(),
@@ -80,9 +81,9 @@ TARGETS = (
         guide=Guide(
             index="""FT.CREATE articles ON HASH PREFIX 1 article: SCHEMA text TEXT \\
   embedding VECTOR HNSW 6 TYPE FLOAT32 DIM 384 DISTANCE_METRIC COSINE""",
-            runs="Run FT.HYBRID with `YIELD_SCORE_AS` for both parts and write these scores to the run files: the "
-            "text score is raw BM25, the vector's is already mapped to 0..1. Training then uses the normaliser "
-            "`none` for both.",
+            runs="Send the command of step 3 with `YIELD_SCORE_AS text_score` behind SCORER BM25STD and "
+            "`YIELD_SCORE_AS vector_score` behind K 100, and write each of these scores to a run file: the text's "
+            "is raw BM25, the vector's is already mapped to 0..1. Training takes both as they are.",
             send="Send the command with the query's words and, for VECTOR, its vector as float32 bytes; with the "
             "Python client, a `Redis`:",
             search="""import re
@@ -100,8 +101,8 @@ answer = client.execute_command(*words)""",
         settings=(QUERY, SIZE, Setting("index", "articles", "the index", "name")),
         ranker_settings=(TYPE, FIELD),
         notes=(
-            "Text scores are raw BM25, vectors are mapped: cosine (1 + s) / 2, L2 1 / (1 + d), IP (1 + s) / 2. A "
-            "run of raw cosines takes the normaliser scale 0.5, shift 0.5; else write Redis's own scores.",
+            "Text scores are raw BM25, vectors are mapped: cosine (1 + s) / 2, L2 1 / (1 + d), IP (1 + s) / 2. For "
+            "a run of raw cosines train with `--technique dense=cosine`; else write Redis's own scores.",
             "COMBINE RRF has no weights.",
             "A document must have all the words between the brackets; with | between them it needs one.",
         ),

@@ -5,6 +5,7 @@ in the engine's own form, `render` writes that form as text, and `simulate` comp
 when it is told exactly that.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -35,6 +36,8 @@ class Technique:
     """Techniques of different groups cannot be used together."""
     distances: bool = False
     """Whether its scores are the negatives of distances."""
+    scores: tuple[float, float] = (-math.inf, math.inf)
+    """Between which ends the engine's own scores lie, where a score's size matters."""
     whole: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     """Free fields that must be whole numbers, with their limits."""
 
