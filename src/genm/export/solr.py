@@ -60,8 +60,8 @@ TARGETS = (
   {"store": "articles", "name": "dense", "class": "org.apache.solr.ltr.feature.SolrFeature",
    "params": {"q": "{!func}vectorSimilarity(embedding, ${vector})"}}
 ]""",
-            runs="Ask for `fl=id,[features]` and write every candidate's value to the run file of each ranker, "
-            "so that all runs hold the same documents.",
+            runs="Ask for `fl=id,[features store=articles efi.words='red cars' efi.vector='[0.1, 0.2]']` and write "
+            "every candidate's value to the run file of each ranker, so that all runs hold the same documents.",
             send="Upload the file once; searches then rerank by the model's name.",
             search="""curl -X PUT -H "Content-Type: application/json" -d @FILE \\
   localhost:8983/solr/articles/schema/model-store
