@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from problems import made_up
+from report.visits import browser, visit, visits
 
 from genm.align import Aligned, align_runs
 from genm.evaluate import parse_measure
@@ -12,6 +13,8 @@ from genm.evidence import Kept, gather_evidence, keep_evidence, with_evidence
 from genm.learn import BoostFuser
 from genm.model import Model
 from genm.report import Report, build_report
+
+__all__ = ["browser", "visit", "visits"]  # fixtures
 
 
 class Built(NamedTuple):

@@ -112,7 +112,7 @@ def example_report(*, n_queries: int = 24, seed: int = 0, n_rankers: int = 3) ->
             for name in systems
             if name != "best single ranker"
         ],
-        "lines": [_line(name, float(weights[k]), rng) for k, name in enumerate(rankers)],
+        "lines": [_line(name, float(weights[k]), rng) for k, name in enumerate(rankers)] if n_rankers > 1 else [],
         "ternary": _ternary(rankers, weights) if n_rankers == 3 else None,
         "learning": {
             "points": [
