@@ -98,7 +98,7 @@ def test_wherever_a_measure_is_held_out() -> None:
     assert held.mean == pytest.approx(cross_validate(aligned(), NewtonFuser, parse_measure("nDCG@5"), folds=2).mean)
     fuser, evidence = gather_evidence(aligned(), NewtonFuser, nDCG @ 5, folds=2)
     assert fuser.weights_.sum() == pytest.approx(1.0)
-    assert evidence is not None
+    assert evidence.measure == parse_measure(nDCG @ 5)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,8 @@ def test_a_measure_that_genm_has_not_is_named(measure: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "function", [genm.fit, make_fuser, cross_validate, AutoFuser.__init__, ExactFuser.__init__, measure_worth]
+    "function",
+    [genm.fit, make_fuser, cross_validate, AutoFuser.__init__, ExactFuser.__init__, measure_worth, gather_evidence],
 )
 def test_type_checkers_see_that_theirs_are_taken(function: Any) -> None:
     assert isinstance(nDCG @ 10, NamedMeasure)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from genm.align import Aligned, select_rankers
 from genm.crossval import HeldOut, cross_validate, measure_queries, weighted_mean
 from genm.errors import InputError
-from genm.evaluate import Contrast, Measure, compare_runs, evaluate_aligned
+from genm.evaluate import Contrast, Measure, MeasureLike, compare_runs, evaluate_aligned, parse_measure
 from genm.evidence.fingerprints import fingerprint
 from genm.fuse import rule_scores
 from genm.learn import Fuser
@@ -105,7 +105,7 @@ class Evidence:
 def gather_evidence(
     aligned: Aligned,
     make: Callable[[], Fuser],
-    measure: Measure,
+    measure: MeasureLike,
     *,
     folds: int = 5,
     confidence: float = 0.95,
@@ -113,6 +113,7 @@ def gather_evidence(
     progress: Progress = silent,
 ) -> tuple[Fuser, Evidence]:
     """Fit on all queries, cross-validate the same method, and set both beside what needs no learning."""
+    measure = parse_measure(measure)
     n = len(aligned.queries)
     if n < 2:
         raise InputError(f"{n} judged query: expected at least 2 to learn and to hold out. Judge more queries.")
