@@ -1,14 +1,17 @@
 """Ways to maximise MAP beside each other, and which optimum is the best choice for queries not seen.
 
-    python -m benchmarks.optimizers [peers] [choices] [--collections NAME ...] [--only TEXT ...] [--splits N]
+    python -m benchmarks.optimizers [peers] [choices] [--collections NAME ...] [--only TEXT ...]
+                                    [--splits N] [--limit SECONDS]
 
 `peers`: train MAP, MAP in two-fold cross-validation (the same seeded folds for all), CPU and wall seconds of one
 fit on all queries, on the paper's collections and four rankers with their raw scores. Our methods and the two
 written here see every document; the libraries get the union of the top documents of each ranker (20 for ranx, 100
 for the others), to keep the run short; whatever they learn is measured on all documents like everything else.
 Ours, Nelder-Mead and ranx stay on the simplex; the others may take negative weights. A library that is not
-installed is left out, and said so. What compiles at first use is compiled before. `--only` keeps those whose name
-holds one of the texts.
+installed is left out, and said so. Each optimiser has a process of its own, compiles what it compiles beforehand,
+and has `--limit` seconds of wall time for a collection: its fit on all queries and the two on halves. One that
+needs longer is ended and shown as such. The tables of the run come last. `--only` keeps those whose name holds one
+of the texts.
 
 `choices`: the best point that exact lines find, the centre of its plateau and the optimum of the smoothed MAP, each
 as it is and three quarters of the way to uniform weights, beside `auto`; held-out MAP over several two-fold splits,
@@ -16,7 +19,6 @@ with the standard error of the paired difference from the smoothed optimum.
 """
 
 import argparse
-import contextlib
 import json
 import os
 import platform
@@ -29,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks import _optimizer_peers as peers
+from benchmarks._optimizer_turns import one_after_the_other, tables
 from genm._math.folds import fold_of_queries
 from genm.align import Aligned, align_runs
 from genm.auto import AutoFuser
@@ -71,31 +74,27 @@ def optimizers(name: str) -> dict[str, Optimizer]:
     }
 
 
-def wanted(name: str, only: list[str]) -> dict[str, Optimizer]:
-    every = optimizers(name)
-    return {label: learn for label, learn in every.items() if not only or any(text in label for text in only)}
+def wanted(only: list[str]) -> list[str]:
+    every = optimizers(CERTIFIED[0])
+    return [label for label in every if not only or any(text in label for text in only)]
 
 
-def study_peers(name: str, aligned: Aligned, only: list[str]) -> None:
-    n = len(aligned.queries)
-    fold = fold_of_queries(n, 2, SEED)
-    for label, learn in wanted(name, only).items():
-        try:
-            wall, cpu = time.perf_counter(), time.process_time()
-            weights = learn(aligned)
-            cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
-            held = np.zeros(n)
-            for f in range(2):
-                inside, outside = np.flatnonzero(fold != f), np.flatnonzero(fold == f)
-                held[outside] = measure_queries(aligned.select(outside), learn(aligned.select(inside)), AP)
-        except ImportError as error:
-            tell(collection=name, optimizer=label, left_out=str(error))
-            continue
-        train = measure_queries(aligned, weights, AP).mean()
-        tell(
-            collection=name, optimizer=label, train=round(float(train), 4), held_out=round(float(held.mean()), 4),
-            cpu_s=round(cpu, 2), wall_s=round(wall, 2), weights=(weights / np.abs(weights).sum()).round(3).tolist(),
-        )  # fmt: skip
+def study_peers(collections: dict[str, Aligned], only: list[str], limit: float) -> None:
+    """Send every optimiser through the collections and print the tables of the run."""
+    begun, tiny = time.perf_counter(), peers.tiny()
+    found: dict[str, list[dict[str, object]]] = {}
+    for label in wanted(only):
+
+        def learn_on(name: str, label: str = label) -> Optimizer | None:
+            return optimizers(name).get(label)
+
+        turns = one_after_the_other(learn_on, tiny, collections, limit=limit, seed=SEED)
+        found[label] = []
+        for facts in turns:
+            tell(optimizer=label, **facts)
+            found[label].append(facts)
+    tell(peers_took_s=round(time.perf_counter() - begun), limit_s=limit)
+    print("\n".join(tables(found, list(collections))), flush=True)
 
 
 def study_choices(name: str, aligned: Aligned, splits: int) -> None:
@@ -123,15 +122,14 @@ def study_choices(name: str, aligned: Aligned, splits: int) -> None:
         )  # fmt: skip
 
 
-def warm_up(only: list[str]) -> None:
-    """Let everyone compile what they compile, on ten tiny queries, and tell how long that took."""
-    tiny, seconds = peers.tiny(), {}
-    for label, learn in wanted(CERTIFIED[0], only).items():
-        begun = time.perf_counter()
-        with contextlib.suppress(ImportError):
-            learn(tiny)
-        seconds[label] = round(time.perf_counter() - begun, 1)
-    tell(warmed_up_in_s=seconds)
+def load(name: str) -> Aligned:
+    """Return the scores of a collection; threads would not survive the fork into the optimisers' processes."""
+    os.environ["GENM_THREADS"] = "1"
+    collection = load_collection(name)
+    aligned = align_runs(rank_collection(collection, PAPER_RANKERS), collection.qrels, normalize="none")
+    measured = measure_queries(aligned, np.full(len(aligned.rankers), 0.25), AP).mean()
+    tell(collection=name, queries=len(aligned.queries), rows=len(aligned.doc), uniform=round(float(measured), 4))
+    return aligned
 
 
 def tell(**facts: object) -> None:
@@ -144,6 +142,7 @@ def main() -> None:
     parser.add_argument("--collections", nargs="+", default=list(COLLECTIONS))
     parser.add_argument("--only", nargs="+", default=[])
     parser.add_argument("--splits", type=int, default=5)
+    parser.add_argument("--limit", type=float, default=180.0, help="seconds for one optimiser on one collection")
     options = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
@@ -151,18 +150,12 @@ def main() -> None:
         genm=__version__, python=sys.version.split()[0], machine=platform.machine(), cores=cores, seed=SEED,
         rankers=PAPER_RANKERS, scores="raw", **peers.versions(),
     )  # fmt: skip
+    collections = {name: load(name) for name in options.collections}
     if "peers" in options.parts:
-        warm_up(options.only)
-    for name in options.collections:
-        collection = load_collection(name)
-        aligned = align_runs(rank_collection(collection, PAPER_RANKERS), collection.qrels, normalize="none")
-        measured = measure_queries(aligned, np.full(len(aligned.rankers), 0.25), AP).mean()
-        tell(
-            collection=name, queries=len(aligned.queries), rows=len(aligned.doc), uniform=round(float(measured), 4)
-        )
-        if "peers" in options.parts:
-            study_peers(name, aligned, options.only)
-        if "choices" in options.parts:
+        study_peers(collections, options.only, options.limit)
+    del os.environ["GENM_THREADS"]
+    if "choices" in options.parts:
+        for name, aligned in collections.items():
             study_choices(name, aligned, options.splits)
 
 
