@@ -168,10 +168,7 @@ def quasi_newton(
         watch(0, alpha, f)
     while n < max_iter:
         n += 1
-        free = _free(alpha, g)
-        step = np.zeros_like(alpha)
-        if free.sum() > 1:
-            step[free] = _modified_newton_step(g[free], -curvature[np.ix_(free, free)])
+        step = _curved_step(alpha, g, curvature)
         if is_known and float(g @ step) < 2.0 * tol:  # of which the curvature takes back half
             return Ascent(alpha, f, n, converged=True, curvature=curvature)
         trial, risen = _climb(value, alpha, f, g, step)
@@ -185,6 +182,13 @@ def quasi_newton(
         if gain < tol:
             return Ascent(alpha, f, n, converged=True, curvature=curvature)
     return Ascent(alpha, f, n, converged=False, curvature=curvature)
+
+
+def _curved_step(alpha: Array, g: Array, curvature: Array) -> Array:
+    free, step = _free(alpha, g), np.zeros_like(alpha)
+    if free.sum() > 1:
+        step[free] = _modified_newton_step(g[free], -curvature[np.ix_(free, free)])
+    return step
 
 
 def _bfgs(B: Array, s: Array, y: Array) -> Array:

@@ -9,6 +9,7 @@ other labels, copies no scores.
 """
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -167,6 +168,19 @@ def take(tiles: Tiles, queries: NDArray[np.integer]) -> Tiles:
         relevant_spans=tiles.relevant_spans[queries],
         n_relevant=tiles.n_relevant[queries],
         query_weights=tiles.query_weights[queries],
+    )
+
+
+def take_rankers(tiles: Tiles, columns: Sequence[int]) -> Tiles:
+    """Return the tiles with the scores of some of the rankers alone, which are copied; the order stays."""
+    own = list(columns)
+    scores, relevant = tiles.scores[:, own], tiles.relevant_scores[:, own]
+    return replace(
+        tiles,
+        scores=np.ascontiguousarray(scores),
+        low=np.ascontiguousarray(tiles.low[:, own]),
+        high=np.ascontiguousarray(tiles.high[:, own]),
+        relevant_scores=np.ascontiguousarray(relevant),
     )
 
 

@@ -91,7 +91,11 @@ class Views:
         if not self._gaps[:, columns].all(axis=1).any():
             # nothing leaves: one and the same store serves, and only the sharpness follows the subset's scale
             problem = self.problem.with_beta(self._beta(columns))
-            return View(problem, self.scorer, columns, len(aligned.rankers))
+            if 2 * len(columns) > len(aligned.rankers) or not self.scorer.is_smoothed:
+                return View(problem, self.scorer, columns, len(aligned.rankers))
+            own_problem = problem.with_rankers(columns)  # reading many columns of 0 takes longer than a copy
+            scorer = Scorer(aligned, own_problem, self.measure, self.measure.rel)
+            return View(own_problem, scorer, list(range(len(columns))), len(columns))
         own = select_rankers(aligned, [aligned.rankers[k] for k in columns])
         problem = Problem(own, level=self.measure.rel)
         scorer = Scorer(own, problem, self.measure, self.measure.rel)

@@ -4,6 +4,7 @@ Queries without a relevant document teach nothing and are set aside, with a coun
 """
 
 import copy
+from collections.abc import Sequence
 from typing import Literal, Self
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from genm._math.exact_ap import exact_ap
 from genm._math.smooth_ap import smooth_ap
-from genm._math.tiles import Tiles, build_tiles, mean, relabel, take
+from genm._math.tiles import Tiles, build_tiles, mean, relabel, take, take_rankers
 from genm._math.weighted import weighted_sum
 from genm.align import Aligned
 from genm.errors import InputError
@@ -80,6 +81,15 @@ class Problem:
     def with_beta(self, beta: float) -> "Problem":
         """Return the same queries under another sharpness."""
         return self._with(beta=check_beta(beta))
+
+    def with_rankers(self, columns: Sequence[int]) -> "Problem":
+        """Return the same queries and documents under some of the rankers; the sharpness stays."""
+        return self._with(
+            tiles=take_rankers(self.tiles, columns),
+            rankers=tuple(self.rankers[k] for k in columns),
+            normalizers=tuple(self.normalizers[k] for k in columns),
+            depths=tuple(self.depths[k] for k in columns),
+        )
 
     def with_labels(self, relevant: NDArray[np.bool_]) -> "Problem":
         """Return the same queries with other labels: `relevant` marks rows of the aligned scores."""
