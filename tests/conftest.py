@@ -2,6 +2,11 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# A random test says whether something is right, never whether it is quick: machines differ, and kernels compile.
+settings.register_profile("genm", deadline=None)
+settings.load_profile("genm")
 
 
 @pytest.fixture(scope="session")
