@@ -12,14 +12,8 @@ from genm.crossval import cross_validate, measure_queries
 from genm.errors import InputError
 from genm.evaluate import parse_measure
 from genm.explain.refits import SharedRefits
-from genm.explain.views import members_of
 
 AP = parse_measure("AP")
-
-
-def test_bits_are_members():
-    assert members_of(0b1101) == [0, 2, 3]
-    assert members_of(0) == []
 
 
 def test_a_subset_of_one_is_that_ranker():
@@ -86,3 +80,15 @@ def test_queries_without_a_relevant_document_teach_nothing_and_count_nothing():
     assert (values[5:] > 0).all()
     with pytest.raises(InputError, match="1 query with a relevant document: expected at least 2"):
         SharedRefits(replace(poor, relevance=np.where(query < 7, 0, aligned.relevance).astype(np.int32)), AP)
+
+
+def test_of_many_rankers_subsets_are_held_back_as_the_whole_is(monkeypatch):
+    """And what is learned so is worth about the same."""
+    aligned = made_up(4, quality=(1.0, 0.8, 0.6, 0.4), n_queries=30)
+    chosen = SharedRefits(aligned, AP).values([0b1111, 0b0111, 0b1001])
+    monkeypatch.setattr("genm.explain.refits.CHOOSE_UP_TO", 3)
+    shared = SharedRefits(aligned, AP).values([0b1111, 0b0111, 0b1001])
+    assert (shared[0] == chosen[0]).all()
+    for one, other in zip(chosen[1:], shared[1:], strict=True):
+        assert not (one == other).all()
+        assert one.mean() == pytest.approx(other.mean(), abs=0.02)

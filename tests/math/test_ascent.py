@@ -136,3 +136,26 @@ def test_any_finite_weights_become_a_distribution(raw: list[float]) -> None:
     assert alpha.sum() == pytest.approx(1)
     if max(raw) > 0:
         assert [a > 0 for a in alpha.tolist()] <= [r > 0 for r in raw]
+
+
+def test_who_knows_the_curvature_needs_fewer_looks():
+    """Inside the simplex one step is enough; a step that promises less than the tolerance is not even tried."""
+    f = Quadratic(0, 3)
+    f.b = f.A @ np.array([0.4, 0.35, 0.25])
+    looks: list[Array] = []
+
+    def gradient(x: Array) -> tuple[float, Array]:
+        looks.append(x)
+        return f.gradient(x)
+
+    start = np.array([0.5, 0.25, 0.25])
+    found = quasi_newton(gradient, start, tol=1e-6, max_iter=50, curvature=f.A)
+    assert found.alpha == pytest.approx([0.4, 0.35, 0.25])
+    assert len(looks) == 2
+    looks.clear()
+    assert (quasi_newton(gradient, start, tol=10.0, max_iter=50, curvature=f.A).alpha == start).all()
+    assert len(looks) == 1
+    learned = quasi_newton(f.gradient, start, tol=1e-15, max_iter=50).curvature
+    assert learned is not None
+    inside = np.array([1.0, -1.0, 0.0])
+    assert inside @ learned @ inside == pytest.approx(inside @ f.A @ inside, rel=0.05)

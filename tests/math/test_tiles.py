@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from genm._math.tiles import TILE, build_tiles, mean, relabel, scale_weights, take
+from genm._math.tiles import TILE, build_tiles, mean, relabel, scale_weights, take, take_rankers
 from genm.errors import InputError
 
 
@@ -74,6 +74,17 @@ def test_take_shares_scores_and_relabel_marks_the_original_rows():
     np.testing.assert_array_equal(
         np.diff(back.relevant_spans, axis=1), np.diff(tiles.relevant_spans, axis=1)[[2, 0, 2]]
     )
+
+
+def test_some_rankers_keep_documents_and_order():
+    *_, tiles = made(3, [70, 3], n_rankers=4)
+    some = take_rankers(tiles, [2, 0])
+    assert (some.scores == tiles.scores[:, [2, 0]]).all()
+    assert (some.relevant_scores == tiles.relevant_scores[:, [2, 0]]).all()
+    assert (some.low == some.scores.min(axis=2)).all()
+    assert (some.high == some.scores.max(axis=2)).all()
+    assert some.position is tiles.position
+    assert some.scores.flags.c_contiguous
 
 
 def test_mean_weighs_queries():
