@@ -145,7 +145,7 @@ def example_report(*, n_queries: int = 24, seed: int = 0, n_rankers: int = 3) ->
             "n_all": n_queries,
         },
         "details": [_detail(aligned, q, weights) for q in range(n_queries)],
-        "sliders": _sliders(aligned, weights, ap),
+        "sliders": _sliders(aligned, weights, ap) if n_rankers > 1 else None,
         "coverage": {
             "rankers": [
                 {

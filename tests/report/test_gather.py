@@ -166,3 +166,5 @@ def test_two_rankers_have_no_map_and_one_has_no_lines() -> None:
         report = build_report(aligned, model, kept)
         assert report["ternary"] is None
         assert len(report["lines"]) == n_lines
+        assert (report["sliders"] is None) == (n_lines == 0)
+        assert ("There is one ranker" in report["headline"]["verdict"]) == (n_lines == 0)

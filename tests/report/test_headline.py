@@ -51,15 +51,14 @@ def test_the_advice_follows_the_evidence(built, difference, p, low, high, outcom
 def test_the_verdict_says_what_needs_no_learning_and_may_do_as_well(built) -> None:
     evidence = against(built.kept.evidence, BEST_SINGLE, 0.1, 0.001)
     evidence = against(against(evidence, RRF, 0.05, 0.002), UNIFORM, 0.02, 0.003)
-    assert "They are 0.0500 MAP better than RRF (95% interval +0.0400 to +0.0600, p = 0.002)" in verdict_of(
-        evidence, "x"
-    )
-    assert "may do as well" not in verdict_of(evidence, "x")
+    said = verdict_of(evidence)
+    assert "They are 0.0500 MAP better than RRF (95% interval +0.0400 to +0.0600, p = 0.002)" in said
+    assert "may do as well" not in said
     evidence = against(evidence, UNIFORM, 0.001, 0.5)
-    assert "Nothing has to be learned for equal weights, which may do as well." in verdict_of(evidence, "x")
-    assert "may do as well" not in verdict_of(evidence, "equal weights")
+    assert "Nothing has to be learned for equal weights, which may do as well." in verdict_of(evidence)
+    assert "may do as well" not in verdict_of(evidence, learned=False)
     evidence = against(evidence, RRF, -0.001, 0.5)
-    assert "learned for RRF and equal weights, which" in verdict_of(evidence, "x")
+    assert "learned for RRF and equal weights, which" in verdict_of(evidence)
 
 
 def test_small_and_missing_differences_read_sensibly(built) -> None:

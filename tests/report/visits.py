@@ -15,7 +15,7 @@ FLAGS = (
 DESK = {"width": 1200, "height": 900}
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser():
     sync_api = pytest.importorskip("playwright.sync_api", reason="needs Playwright's Python client")
     program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -63,7 +63,7 @@ class Visit:
         return wide <= room
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def visits(browser):
     """One page for each way to look at it: opening another file in it is quicker than another page."""
     made = {}

@@ -109,7 +109,7 @@ def build_report(
         "learning": learning_of(kept),
         "queries": _queries(aligned, model, kept, main, samples),
         "details": details_of(aligned, weights, samples.details, level),
-        "sliders": sliders_of(aligned, weights, samples.sliders, level),
+        "sliders": sliders_of(aligned, weights, samples.sliders, level) if len(weights) > 1 else None,
         "coverage": coverage_of(
             _part(aligned, samples.table), model, n_queries=len(ids), notes=(*source.notes, *aligned.notes)
         ),
@@ -129,8 +129,8 @@ def build_report(
             "matches_training": model.fingerprint == kept.fingerprint,
         },
     }
-    if len(model.rankers) != 3:
-        report["sampling"] = [said for said in report["sampling"] if said["part"] != "ternary"]
+    missing = {part for part in ("ternary", "sliders", "lines") if not report[part]}  # a sample of nothing
+    report["sampling"] = [said for said in report["sampling"] if said["part"] not in missing]
     report["coverage"]["warnings"][:0] = _whose(model, kept)
     _in_rows(report, samples)
     progress("opening queries", 1, 1)

@@ -33,7 +33,7 @@ _FEWEST_DIFFERENCES = 6
 def headline_of(evidence: Evidence, method: str = "") -> Headline:
     """Return the gains over what needs no learning, and what to make of them."""
     return {
-        "verdict": verdict_of(evidence, "equal weights" if method == "equal" else "the learned weights"),
+        "verdict": verdict_of(evidence, learned=method != "equal"),
         "advice": _ADVICE[evidence.outcome(BEST_SINGLE)],
         "significant": evidence.is_significant,
         "held_out": evidence.held_out.mean,
@@ -46,18 +46,20 @@ def headline_of(evidence: Evidence, method: str = "") -> Headline:
     }
 
 
-def verdict_of(evidence: Evidence, subject: str) -> str:
-    """Say how the held-out figures stand against the best single ranker and RRF, and what may do as well."""
+def verdict_of(evidence: Evidence, *, learned: bool = True) -> str:
+    """Say how the held-out figures stand against the best single ranker and RRF, and what may do as well.
+
+    Where nothing was learned, the weights are all equal.
+    """
+    if len(evidence.singles) == 1:
+        return "There is one ranker: nothing can be blended, and nothing gained."
     against_single = _standing(evidence, BEST_SINGLE, "the best single ranker")
-    said = [
-        f"On queries that they had not seen, {subject} {against_single}.",
-        f"They {_standing(evidence, RRF, 'RRF')}.",
-    ]
+    subject = "On queries that they had not seen, the learned weights" if learned else "Equal weights"
+    said = [f"{subject} {against_single}.", f"They {_standing(evidence, RRF, 'RRF')}."]
     rules = {RRF: "RRF", UNIFORM: "equal weights"}
-    enough = [word for rule, word in rules.items() if evidence.outcome(rule) != "better" and word != subject]
-    if enough and evidence.is_significant:
-        named = " and ".join(enough)
-        said.append(f"Nothing has to be learned for {named}, which may do as well.")
+    enough = [word for rule, word in rules.items() if evidence.outcome(rule) != "better"]
+    if enough and learned and evidence.is_significant:
+        said.append(f"Nothing has to be learned for {' and '.join(enough)}, which may do as well.")
     gain = evidence.gains[BEST_SINGLE]
     differing = gain.n_better + gain.n_worse
     if 0 < differing < _FEWEST_DIFFERENCES and evidence.confidence >= 0.95:

@@ -94,12 +94,16 @@ def _body(report: Report) -> str:
     names = f" ({', '.join(isolated(name) for name in rankers)})" if len(rankers) <= 6 else ""
     return (
         f'<header class="top"><p class="title">{isolated(report["title"])}</p>'
-        f'<p class="note">Fusion of {len(rankers)} rankers{names}, {n_queries(report["n_queries"])}, '
+        f'<p class="note">{_fusion(len(rankers))}{names}, {n_queries(report["n_queries"])}, '
         f"{escape(measure_name(report['measure']))}</p></header>"
         f'<nav aria-label="Sections"><ul>{links}</ul></nav>'
         f'<main id="main" tabindex="-1">{"".join(html for _, html in parts.values())}</main>'
         "<footer><p>Made with genm. This file is whole: it loads nothing and sends nothing.</p></footer>"
     )
+
+
+def _fusion(n: int) -> str:
+    return "One ranker" if n == 1 else f"Fusion of {n} rankers"
 
 
 def _try(report: Report) -> str:

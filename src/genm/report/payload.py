@@ -390,6 +390,7 @@ class Report(TypedDict):
     queries: QueryTable
     details: list[Detail]
     sliders: Sliders | None
+    """Null where there is one ranker."""
     coverage: Coverage
     sampling: list[Sampled]
     """Empty where everything is shown."""

@@ -114,7 +114,7 @@ export class Sliders {
       j === k ? value : whole > 0 ? (weight * (1 - value)) / whole : (1 - value) / rest,
     );
     if (others > 0) this.shape = this.weights;
-    this.weights = rest === 0 ? [1] : fresh;
+    this.weights = fresh;
     this.#schedule();
   }
 
