@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from genm._math.compiled import n_threads
 from genm.align import Aligned, select_rankers
 from genm.auto import make_fuser
 from genm.crossval import check_folds, cross_validate, measure_queries, weighted_mean
@@ -74,15 +75,16 @@ class SubsetValues:
         return weighted_mean(self.per_query(subset), self.aligned.query_weights)
 
     def learn(self, subsets: Iterable[int]) -> None:
-        """Learn those that are not known yet, the largest first."""
-        todo = sorted(set(subsets) - set(self._known), key=lambda subset: (-subset.bit_count(), subset))
+        """Learn those that are not known yet, large and small in turn: how long the rest takes can then be told."""
+        todo = sorted(set(subsets) - set(self._known))
         wrong = [subset for subset in todo if not 0 <= subset <= self.everyone]
         if wrong:
             raise InputError(f"subset {wrong[0]}: expected an integer from 0 to {self.everyone}, a bit per ranker.")
-        done = 0
+        todo = [todo[i] for i in np.random.default_rng(0).permutation(len(todo)).tolist()]
+        done, at_once = 0, max(AT_ONCE, n_threads())
         while done < len(todo):
             self._progress("learning subsets", done, len(todo))
-            some = todo[done : done + AT_ONCE]
+            some = todo[done : done + at_once]
             values = self._refits.values(some) if self._refits else [self._from_scratch(one) for one in some]
             self._known.update(zip(some, values, strict=True))
             done += len(some)
@@ -97,7 +99,7 @@ class SubsetValues:
 
 
 AT_ONCE = 8
-"""Subsets that are learned side by side; between them the progress is told."""
+"""Subsets that are learned side by side, at least; between them the progress is told."""
 
 
 def _options(method: str, measure: Measure) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Aligned queries as some of the rankers see them: stored once for all subsets, wherever no document leaves.
 
 A subset is an integer with a bit for each ranker. Its view is the store of all rankers with the other weights held
-at 0, unless documents leave with the others; then it is a store of its own.
+at 0, or a copy of its columns; where documents leave with the others, those of the rest.
 """
 
 from typing import NamedTuple, cast
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genm._math.smooth_ap import smooth_ap
+from genm._math.thinning import Thinner
 from genm._math.tiles import mean
 from genm.align import Aligned, select_rankers
 from genm.evaluate import Measure
@@ -81,30 +82,36 @@ class Views:
         self.problem = Problem(aligned, level=measure.rel)
         self.scorer = Scorer(aligned, self.problem, measure, measure.rel)
         self._covariances = _covariances(aligned)
-        missing = ~aligned.retrieved
-        self._gaps = missing[missing.any(axis=1)]
+        self._gaps = ~aligned.retrieved[~aligned.retrieved.all(axis=1)]
         """(rows that not everyone returned, K) who did not."""
+        self._thinner = Thinner(self.problem.tiles) if len(self._gaps) and self.scorer.is_smoothed else None
+        self._returned = None if self._thinner is None else aligned.retrieved[self._thinner.row]
 
     def of(self, subset: int) -> View:
         """Return the view of a subset of the rankers."""
         aligned, columns = self.aligned, members_of(subset)
-        if not self._gaps[:, columns].all(axis=1).any():
+        leaves = bool(self._gaps[:, columns].all(axis=1).any())
+        if leaves and not self.scorer.is_smoothed:
+            own = select_rankers(aligned, [aligned.rankers[k] for k in columns])
+            problem = Problem(own, level=self.measure.rel)
+            return self._alone(problem, Scorer(own, problem, self.measure, self.measure.rel))
+        if leaves and self._thinner is not None and self._returned is not None:
+            kept = np.asarray(self._returned[:, columns].any(axis=1), np.bool_)
+            problem = self.problem.with_rankers(columns, self._thinner.thin(kept, columns))
+            variances = np.ldexp(self._thinner.variances(kept, columns), 2 * problem.tiles.exponent)
+        else:
             # nothing leaves: one and the same store serves, and only the sharpness follows the subset's scale
-            problem = self.problem.with_beta(self._beta(columns))
+            problem = self.problem
+            variances = self._covariances[:, columns][:, :, columns].sum(axis=(1, 2)) / len(columns) ** 2
+            variances = np.maximum(variances, 0.0)  # rounding may leave constant scores a hair below
             if 2 * len(columns) > len(aligned.rankers) or not self.scorer.is_smoothed:
-                return View(problem, self.scorer, columns, len(aligned.rankers))
-            own_problem = problem.with_rankers(columns)  # reading many columns of 0 takes longer than a copy
-            scorer = Scorer(aligned, own_problem, self.measure, self.measure.rel)
-            return View(own_problem, scorer, list(range(len(columns))), len(columns))
-        own = select_rankers(aligned, [aligned.rankers[k] for k in columns])
-        problem = Problem(own, level=self.measure.rel)
-        scorer = Scorer(own, problem, self.measure, self.measure.rel)
-        return View(problem, scorer, list(range(len(columns))), len(columns))
+                return View(problem.with_beta(sharpness_for(variances)), self.scorer, columns, len(aligned.rankers))
+            problem = problem.with_rankers(columns)  # reading many columns of 0 takes longer than a copy
+        problem = problem.with_beta(sharpness_for(variances))
+        return self._alone(problem, Scorer(aligned, problem, self.measure, self.measure.rel))
 
-    def _beta(self, columns: list[int]) -> float:
-        """Return the sharpness for some of the rankers, as `beta_of` gives it for them alone."""
-        variances = self._covariances[:, columns][:, :, columns].sum(axis=(1, 2)) / len(columns) ** 2
-        return sharpness_for(np.maximum(variances, 0.0))  # rounding may leave constant scores a hair below
+    def _alone(self, problem: Problem, scorer: Scorer) -> View:
+        return View(problem, scorer, list(range(len(problem.rankers))), len(problem.rankers))
 
 
 def _covariances(aligned: Aligned) -> Array:

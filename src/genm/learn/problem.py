@@ -82,10 +82,13 @@ class Problem:
         """Return the same queries under another sharpness."""
         return self._with(beta=check_beta(beta))
 
-    def with_rankers(self, columns: Sequence[int]) -> "Problem":
-        """Return the same queries and documents under some of the rankers; the sharpness stays."""
+    def with_rankers(self, columns: Sequence[int], tiles: Tiles | None = None) -> "Problem":
+        """Return the same queries under some of the rankers; the sharpness stays.
+
+        So do all documents, unless `tiles` of these rankers are given that hold fewer.
+        """
         return self._with(
-            tiles=take_rankers(self.tiles, columns),
+            tiles=take_rankers(self.tiles, columns) if tiles is None else tiles,
             rankers=tuple(self.rankers[k] for k in columns),
             normalizers=tuple(self.normalizers[k] for k in columns),
             depths=tuple(self.depths[k] for k in columns),
