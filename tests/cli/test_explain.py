@@ -41,8 +41,8 @@ def test_table(genm, modelled):
     assert {"Shares of the whole, which sum to it", "How alike they rank"} <= set(lines)
     assert "████████████████" in found.out
     assert "●" in found.out
-    assert "\nKeep dense: beside the others it is worth +0.1" in found.out
-    assert "Both are needed" in found.out
+    assert "\nKeep dense: beside bm25 it is worth +0.1" in found.out
+    assert "Both stay: each of the 2 smaller choices" in found.out
 
 
 def test_json_holds_everything(genm, modelled):

@@ -48,6 +48,16 @@ def test_a_few_large_losses_count(values, monkeypatch):
     assert choose_greedily(values, confidence=0.95).rankers == ("r0", "r1", "r2")
 
 
+def test_every_subset_of_a_size_is_tested(values, monkeypatch):
+    """The best of a size may be a little worse everywhere, which is seen; the next one is worse by luck alone."""
+    whole, noise = np.full(40, 0.5), np.linspace(-0.1, 0.1, 40)
+    surely, perhaps, far = whole - 0.001, whole - 0.004 + noise, whole - 0.3 + 0.1 * noise
+    known = {0b111: whole, 0b011: surely, 0b101: perhaps, 0b110: far, 0b001: far, 0b010: far, 0b100: far}
+    monkeypatch.setattr(values, "_known", {**values._known, **known})
+    for choose in (choose_greedily, choose_exhaustively):
+        assert choose(values, confidence=0.95).rankers == ("r0", "r2")
+
+
 def test_a_stricter_level_keeps_less(values):
     """At a level that nothing passes, a single ranker is never called worse."""
     assert len(choose_exhaustively(values, confidence=1 - 1e-300).rankers) == 1

@@ -9,7 +9,7 @@ from problems import made_up
 from genm.explain import measure_worth, sentences
 from genm.explain.agreement import Agreement
 from genm.explain.choosing import Choice
-from genm.explain.words import about_choice, about_ranker
+from genm.explain.words import about_choice, about_ranker, signed
 from genm.explain.worth import Figure
 
 
@@ -26,13 +26,18 @@ def part(worth, low, high, p):
 @pytest.mark.parametrize(
     ("low", "high", "p", "begins"),
     [
-        (0.02, 0.04, 0.001, "Keep x: beside the others it is worth +0.0300 AP, 95% interval +0.0200 to +0.0400."),
+        (
+            0.02,
+            0.04,
+            0.001,
+            "Keep x: beside the others it is worth +0.0300 AP (joint 95% interval +0.0200 to +0.0400).",
+        ),
         (0.02, 0.04, 0.2, "x: too few queries to tell"),
         (
             -0.01,
             0.004,
             0.5,
-            "Drop x: it costs nothing (-0.0030 AP, 95% interval -0.0100 to +0.0040; less than 0.005",
+            "Drop x: it costs nothing (-0.0030 AP, joint 95% interval -0.0100 to +0.0040; less than 0.005",
         ),
         (-0.01, 0.006, 0.5, "x: too few queries to tell what it is worth beside the others (-0.0020 AP"),
         (-0.04, -0.02, 0.001, "Drop x: the others do better without it, by 0.0300 AP"),
@@ -66,6 +71,25 @@ def test_twins_are_named(worth):
     )
 
 
+def test_a_ranker_given_twice_is_said_to_be_one(worth):
+    same = Agreement(("a", "b"), np.ones((2, 2)), (10, 100), np.ones((2, 2, 2)))
+    assert "a and b rank alike, document by document: one of them can carry the weight of both." in sentences(
+        replace(worth, agreement=same)
+    )
+
+
+def test_one_other_is_called_by_its_name(worth):
+    two = replace(worth, rankers=(part(worth, 0.02, 0.04, 0.001), replace(worth.rankers[1], name="y")))
+    assert about_ranker(two, two.rankers[0]).startswith("Keep x: beside y it is worth")
+    better = part(worth, -0.04, -0.02, 0.001)
+    assert about_ranker(two, better).startswith("Drop x: y does better without it")
+
+
+def test_nothing_has_no_sign_to_speak_of():
+    assert signed(-0.00001) == signed(0.0) == "+0.0000"
+    assert signed(-0.00012) == "-0.0001"
+
+
 def test_choices(worth):
     few = Choice("greedy", ("a",), 0.5, -0.001, 0.41, 0.004, 7)
     assert about_choice(worth, few).endswith(
@@ -74,12 +98,16 @@ def test_choices(worth):
     )
     assert "it may lose up to 0.0300: more queries would tell" in about_choice(worth, replace(few, bound=0.03))
     every = replace(few, rankers=("a", "b", "c"))
-    assert about_choice(worth, every).startswith("All 3 are needed: every smaller choice that was tried is")
+    assert about_choice(worth, every).startswith("All 3 stay: each of the 6 smaller choices looked at, taken by")
+    assert "each of the 7 smaller choices" in about_choice(worth, replace(every, how="exhaustive"))
+    assert about_choice(worth, few).startswith("a alone is enough: AP 0.5000")
+    assert about_choice(worth, replace(few, rankers=("a", "b"))).startswith("a and b are enough: AP 0.5000")
+    assert about_choice(worth, replace(few, bound=0.03)).startswith("a alone may be enough: AP 0.5000")
 
 
 def test_a_made_up_case(worth):
     said = " ".join(sentences(worth))
     assert "Keep r0" in said
     assert "Keep r1" in said
-    assert "r0 and r1 do: AP" in said
+    assert "r0 and r1 may be enough: AP" in said
     assert "greedy" not in said  # both searches agree, and one sentence is enough

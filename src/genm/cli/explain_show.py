@@ -125,7 +125,7 @@ def _losses(worth: "Worth") -> None:
     for part in sorted(worth.rankers, key=lambda part: -part.loss.value):
         mark = "*" if part.p < 1.0 - worth.confidence else " "
         strip = _strip(part.loss, low, high)
-        rows.append((part.name, f"{part.loss.value:+.4f}", _between(part.loss), f"{p_text(part.p)}{mark}", strip))
+        rows.append((part.name, _signed(part.loss.value), _between(part.loss), f"{p_text(part.p)}{mark}", strip))
     print_table("Lost when it is left out and the others are learned again", header, rows)
 
 
@@ -139,7 +139,7 @@ def _by_query(gains: "QueryGains") -> None:
         ends = [
             f"{ids[q]} {column[q]:+.3f}" if column[q] * sign > 0 else "" for q, sign in ((best, 1), (worst, -1))
         ]
-        rows.append((name, f"{mean:+.4f}", *counts, *ends))
+        rows.append((name, _signed(mean), *counts, *ends))
     title = f"On these queries, under the model's weights: {gains.measure} with it less without it"
     print_table(title, header, rows)
 
@@ -192,7 +192,7 @@ def query_tables(model: "Model", query: str, found: "Sequence[Explained]", gains
     if gains is not None:
         header = ["ranker", "weight", f"{gains.measure} without it", "gained"]
         rows = [
-            (name, f"{weight:.4f}", f"{gains.without[0, k]:.4f}", f"{gains.gain[0, k]:+.4f}")
+            (name, f"{weight:.4f}", f"{gains.without[0, k]:.4f}", _signed(gains.gain[0, k]))
             for k, (name, weight) in enumerate(zip(model.rankers, model.weights, strict=True))
         ]
         title = f"Query {query}: {gains.measure} {gains.value[0]:.4f}; the remaining weights keep their proportions"
@@ -243,7 +243,13 @@ def _pairs(worth: "Worth") -> list[tuple[str, str, float, float, float]]:
 
 
 def _between(figure: "Figure") -> str:
-    return f"{figure.low:+.4f} {figure.high:+.4f}"
+    return f"{_signed(figure.low)} {_signed(figure.high)}"
+
+
+def _signed(value: float) -> str:
+    from genm.explain.words import signed
+
+    return signed(value)
 
 
 def _bar(share: float) -> str:

@@ -33,31 +33,38 @@ class Choice:
 
 
 def choose_greedily(values: SubsetValues, *, confidence: float) -> Choice:
-    """Drop the ranker that is missed least, again and again, until what is left is significantly worse than all."""
+    """Drop the ranker that is missed least, again and again, until whatever is left is significantly worse."""
     kept = everyone = values.everyone
     n_looks = 1
     while kept.bit_count() > 1:
         smaller = [kept & ~(1 << k) for k in range(everyone.bit_length()) if kept >> k & 1]
         values.learn(smaller)
         n_looks += len(smaller)
-        best = max(smaller, key=values.mean)
-        if _is_worse(values, best, confidence):
+        best = _best_of(values, smaller, confidence)
+        if best is None:
             break
         kept = best
     return _choice("greedy", values, kept, n_looks, confidence)
 
 
 def choose_exhaustively(values: SubsetValues, *, confidence: float) -> Choice:
-    """Take the best subset of the smallest size at which the best one is not significantly worse than all."""
+    """Take, of the smallest size at which some subset is not significantly worse than all, the best of those."""
     everyone, n_rankers, n_looks = values.everyone, values.everyone.bit_length(), 0
-    for size in range(1, n_rankers + 1):
+    best: int | None = None
+    for size in range(1, n_rankers):
         subsets = [sum(1 << k for k in members) for members in combinations(range(n_rankers), size)]
         values.learn(subsets)
         n_looks += len(subsets)
-        best = max(subsets, key=values.mean)
-        if best == everyone or not _is_worse(values, best, confidence):
+        best = _best_of(values, subsets, confidence)
+        if best is not None:
             break
-    return _choice("exhaustive", values, best, n_looks, confidence)
+    return _choice("exhaustive", values, everyone if best is None else best, n_looks, confidence)
+
+
+def _best_of(values: SubsetValues, subsets: list[int], confidence: float) -> int | None:
+    """Return the subset with the greatest mean among those that are not significantly worse than all rankers."""
+    fitting = (s for s in sorted(subsets, key=values.mean, reverse=True) if not _is_worse(values, s, confidence))
+    return next(fitting, None)
 
 
 def _is_worse(values: SubsetValues, subset: int, confidence: float) -> bool:

@@ -17,6 +17,9 @@ def sentences(worth: Worth) -> list[str]:
     agreement = worth.agreement
     for a, b in agreement.alike():
         i, j = agreement.rankers.index(a), agreement.rankers.index(b)
+        if agreement.correlation[i, j] > 0.9995 and (agreement.overlap[:, i, j] > 0.9995).all():
+            said.append(f"{a} and {b} rank alike, document by document: one of them can carry the weight of both.")
+            continue
         said.append(
             f"{a} and {b} rank almost alike: rank correlation {agreement.correlation[i, j]:.2f}, "
             f"{agreement.overlap[0, i, j]:.0%} of their top {agreement.depths[0]} in common."
@@ -38,22 +41,31 @@ def is_needed(worth: Worth, part: RankerWorth) -> bool:
 
 
 def about_ranker(worth: Worth, part: RankerWorth) -> str:
-    """Say what leaving one ranker out would do."""
+    """Say what leaving one ranker out would do, with the interval that the verdict rests on."""
     measure, loss = str(worth.measure), part.loss
-    between = f"{worth.confidence:.0%} interval {loss.low:+.4f} to {loss.high:+.4f}"
+    between = f"joint {worth.confidence:.0%} interval {signed(loss.joint_low)} to {signed(loss.joint_high)}"
+    others = [other.name for other in worth.rankers if other.name != part.name]
+    beside = f"beside {others[0]}" if len(others) == 1 else "beside the others"
     if is_needed(worth, part):
-        return f"Keep {part.name}: beside the others it is worth {loss.value:+.4f} {measure}, {between}."
+        return f"Keep {part.name}: {beside} it is worth {signed(loss.value)} {measure} ({between})."
     if loss.joint_high < 0.0:
-        return f"Drop {part.name}: the others do better without it, by {-loss.value:.4f} {measure} ({between})."
+        rest = f"{others[0]} does" if len(others) == 1 else "the others do"
+        return f"Drop {part.name}: {rest} better without it, by {-loss.value:.4f} {measure} ({between})."
     if can_be_dropped(worth, part):
         return (
-            f"Drop {part.name}: it costs nothing ({loss.value:+.4f} {measure}, {between}; "
+            f"Drop {part.name}: it costs nothing ({signed(loss.value)} {measure}, {between}; "
             f"less than {worth.margin:g} counts as nothing)."
         )
     return (
-        f"{part.name}: too few queries to tell what it is worth beside the others ({loss.value:+.4f} {measure}, "
+        f"{part.name}: too few queries to tell what it is worth {beside} ({signed(loss.value)} {measure}, "
         f"{between})."
     )
+
+
+def signed(value: float) -> str:
+    """Return a difference to four digits with its sign; nothing has none to speak of."""
+    text = f"{value:+.4f}"
+    return "+0.0000" if text == "-0.0000" else text
 
 
 def about_choice(worth: Worth, choice: Choice) -> str:
@@ -61,16 +73,19 @@ def about_choice(worth: Worth, choice: Choice) -> str:
     level = f"{1.0 - worth.confidence:.2g}"
     if len(choice.rankers) == len(worth.rankers):
         everyone = "Both" if len(worth.rankers) == 2 else f"All {len(worth.rankers)}"
+        n_smaller = choice.n_looks - (choice.how == "greedy")  # which looks at the whole, too
         return (
-            f"{everyone} are needed: every smaller choice that was tried is significantly worse "
-            f"(paired Wilcoxon or t-test at {level}, {choice.how} search)."
+            f"{everyone} stay: each of the {n_smaller} smaller choices looked at, taken by itself, is "
+            f"significantly worse (paired Wilcoxon or t-test at {level}, {choice.how} search)."
         )
-    does = "does" if len(choice.rankers) == 1 else "do"
+    is_shown, alone = choice.bound <= worth.margin, len(choice.rankers) == 1
+    enough = ("alone " if alone else "") + (("is" if alone else "are") if is_shown else "may be") + " enough"
     head = (
-        f"{names_of(choice.rankers)} {does}: {worth.measure} {choice.value:.4f} against {worth.value:.4f} of all, "
-        f"not significantly worse (paired Wilcoxon and t-test, p = {choice.p:.2g} at {level}, {choice.how} search)"
+        f"{names_of(choice.rankers)} {enough}: {worth.measure} {choice.value:.4f} against {worth.value:.4f} of "
+        f"all, not significantly worse (paired Wilcoxon and t-test, p = {choice.p:.2g} at {level}, "
+        f"{choice.how} search)"
     )
     looks = f"chosen out of {choice.n_looks} subsets"
-    if choice.bound <= worth.margin:
+    if is_shown:
         return f"{head}; {looks}, it loses at most {max(choice.bound, 0.0):.4f}."
     return f"{head}; but {looks}, it may lose up to {choice.bound:.4f}: more queries would tell."
