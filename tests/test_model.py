@@ -1,6 +1,11 @@
 """The model file survives a round trip bit for bit and refuses what it cannot trust."""
 
+import io
 import json
+import os
+import stat
+import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +23,7 @@ from genm.model import (
     model_from_json,
     model_to_json,
     save_model,
+    whole_file,
 )
 from genm.records import Normalizer
 
@@ -89,8 +95,73 @@ def test_unreadable_files_say_what_to_do(tmp_path: Path) -> None:
         load_model(broken)
     with pytest.raises(ModelError, match=r"cannot be read"):
         load_model(tmp_path)
-    with pytest.raises(ModelError, match=r"cannot write"):
+    with pytest.raises(ModelError, match=r"could not be written.*No such file"):
         save_model(a_model(), tmp_path / "no" / "m.json")
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("", r"found an empty file.*genm fit"),
+        ('{"format": "genm-mod', r":1: expected JSON; the file ends in the middle. Was it copied in full"),
+        ('{"format": "genm-model",\n', r"the file ends in the middle"),
+        ("1 0 d1 2\n", r"expected JSON; found something else. Give a file that genm fit wrote"),
+    ],
+)
+def test_a_file_that_is_no_model_says_what_it_is(content: str, says: str, tmp_path: Path) -> None:
+    path = tmp_path / "m.json"
+    path.write_text(content)
+    with pytest.raises(ModelError, match=says):
+        load_model(path)
+
+
+def test_standard_input_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save_model(a_model(), tmp_path / "m.json")
+    given = io.TextIOWrapper(io.BytesIO((tmp_path / "m.json").read_bytes()))
+    monkeypatch.setattr(sys, "stdin", given)
+    assert load_model("-") == a_model()
+
+
+def test_the_file_behind_a_link_is_replaced_and_keeps_its_permissions(tmp_path: Path) -> None:
+    real, link = tmp_path / "releases" / "m.json", tmp_path / "current.json"
+    real.parent.mkdir()
+    real.write_text("{}")
+    real.chmod(0o600)
+    link.symlink_to(real)
+    save_model(a_model(), link)
+    assert link.is_symlink()
+    assert load_model(real) == a_model()
+    assert stat.S_IMODE(real.stat().st_mode) == 0o600
+
+
+def test_a_new_file_is_as_private_as_the_user_wants_it(tmp_path: Path) -> None:
+    before = os.umask(0o077)
+    try:
+        save_model(a_model(), tmp_path / "m.json")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "m.json").stat().st_mode) == 0o600
+
+
+def test_a_pipe_is_written_to_and_stays(tmp_path: Path) -> None:
+    pipe, read = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: read.append(pipe.read_text()))
+    reader.start()
+    save_model(a_model(), pipe)
+    reader.join()
+    assert model_from_json(json.loads(read[0])) == a_model()
+    assert pipe.is_fifo()
+
+
+def test_an_interrupt_while_writing_leaves_nothing_behind(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt), whole_file(tmp_path / "m.json"):
+        raise KeyboardInterrupt
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_it_is_shown_on_one_line() -> None:
+    assert repr(a_model()) == "<Model by 'auto' for AP: bm25 0.3, dense 0.7>"
 
 
 def test_a_model_that_cannot_be_written_leaves_nothing_behind(

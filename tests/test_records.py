@@ -5,7 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from genm.ids import Ids
-from genm.records import ranked_run
+from genm.read import qrels_from_dict, run_from_dict
+from genm.records import Collection, Normalizer, ranked_run
 
 NAMES = ["a", "b", "ab", "é", "z9", "document-10", "document-9", ""]
 query_rows = st.dictionaries(
@@ -32,3 +33,21 @@ def test_rows_already_ranked_are_not_copied() -> None:
     run = ranked_run("x", Ids.of(["q"]), Ids.of(["a", "b"]), np.array([0, 2]), doc, score)
     assert run.doc is doc
     assert run.score is score
+
+
+def test_records_are_shown_on_one_line() -> None:
+    run = run_from_dict({"q1": {"a": 1.0, "b": 2.0}, "q2": {"a": 1.0}}, name="bm25")
+    qrels = qrels_from_dict({1: {"a": 1}})
+    assert repr(run) == "<Run 'bm25': 2 queries, 3 rows>"
+    assert repr(qrels) == "<Qrels: 1 query, 1 judgment; 1 note>"
+    collection = Collection("mine", ("a",), ("text",), ("1", "2"), ("x", "y"), qrels)
+    assert repr(collection) == "<Collection 'mine': 1 document, 2 queries, 1 judgment>"
+
+
+def test_a_normaliser_is_shown_as_it_is_written() -> None:
+    for normalizer, text in (
+        (Normalizer(), "Normalizer('minmax')"),
+        (Normalizer("zscore", ddof=1.0, missing="minimum"), "Normalizer('zscore', ddof=1.0, missing='minimum')"),
+    ):
+        assert repr(normalizer) == text
+        assert eval(text) == normalizer

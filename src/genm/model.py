@@ -7,12 +7,14 @@ misspelt key, a weight that is not a number are refused with the place and what 
 import json
 import math
 import os
-import tempfile
-from collections.abc import Mapping
+import stat
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import NoneType
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import IO, Any, Literal, get_args, get_origin, get_type_hints
 
 from genm.errors import ModelError
 from genm.records import Normalizer
@@ -54,43 +56,80 @@ class Model:
     library: str = ""
     online: OnlineState | None = None
 
+    def __repr__(self) -> str:
+        """Say the weights and how they came about, on one line."""
+        weights = ", ".join(f"{name} {weight:.4g}" for name, weight in zip(self.rankers, self.weights, strict=True))
+        return f"<Model by {self.method!r} for {self.measure}: {weights}>"
+
 
 def save_model(model: Model, path: str | Path) -> None:
     """Write the model as JSON; the file appears whole or not at all."""
     text = json.dumps(model_to_json(model), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    path = Path(path)
-    if path.is_dir():
+    if Path(path).is_dir():
         raise ModelError(f"{path}: expected a file to write; found a folder. Name a file in it.")
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
+        with whole_file(path) as file:
+            file.write(text.encode())
+            file.flush()
+            if Path(file.name).is_file():
+                os.fsync(file.fileno())  # a stream's state must not be lost with the power
     except OSError as error:
-        raise ModelError(f"{path}: cannot write here ({error.strerror}). Choose another folder.") from error
+        raise ModelError(
+            f"{path}: could not be written ({error.strerror}); nothing was left behind. Choose another place."
+        ) from error
+
+
+@contextmanager
+def whole_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """Give a file to write that takes the path's name when all is written: it appears whole or not at all.
+
+    A file that is there is replaced, and its permissions are kept; so is the file a symbolic link points to. A
+    pipe or a device is written to, never replaced.
+    """
+    place = Path(os.path.realpath(path))
+    if place.exists() and not place.is_file():
+        with place.open("wb") as file:
+            yield file
+        return
+    part = place.with_name(f".{place.name[:50]}.{os.getpid()}.part")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except OSError as error:
-        os.unlink(temporary)
-        raise ModelError(f"{path}: could not be written ({error.strerror}); nothing was left behind.") from error
+        with part.open("wb") as file:
+            yield file
+        if place.exists():
+            part.chmod(stat.S_IMODE(place.stat().st_mode))
+        part.replace(place)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
 
 
 def load_model(path: str | Path) -> Model:
-    """Read a model file; anything that is not exactly a model of a known version is refused."""
+    """Read a model file, `-` for standard input; what is not exactly a model of a known version is refused."""
+    place = "<stdin>" if str(path) == "-" else str(path)
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        content = sys.stdin.buffer.read() if str(path) == "-" else Path(path).read_bytes()
+        text = content.decode()
     except FileNotFoundError:
-        raise ModelError(f"{path}: no such file. Make one with: genm fit ... -o {path}") from None
+        raise ModelError(f"{place}: no such file. Make one with: genm fit ... -o {path}") from None
     except OSError as error:
-        raise ModelError(f"{path}: cannot be read ({error.strerror}).") from error
+        raise ModelError(f"{place}: cannot be read ({error.strerror}).") from error
     except UnicodeDecodeError as error:
-        raise ModelError(f"{path}: expected UTF-8 JSON; found byte {error.object[error.start]:#x}.") from None
+        raise ModelError(f"{place}: expected UTF-8 JSON; found byte {error.object[error.start]:#x}.") from None
+    if not text.strip():
+        raise ModelError(f"{place}: expected a model; found an empty file. Make one with: genm fit ... -o FILE")
     try:
         document = json.loads(text)
     except json.JSONDecodeError as error:
-        place = f"{path}:{error.lineno}"
-        raise ModelError(f"{place}: expected JSON; {error.msg}. Was the file edited by hand?") from None
-    return model_from_json(document, str(path))
+        raise ModelError(f"{place}:{error.lineno}: expected JSON; {_why_not_json(text, error)}") from None
+    return model_from_json(document, place)
+
+
+def _why_not_json(text: str, error: json.JSONDecodeError) -> str:
+    if not text.lstrip().startswith("{"):
+        return "found something else. Give a file that genm fit wrote."
+    if not text[error.pos :].strip() or error.msg.startswith("Unterminated"):
+        return "the file ends in the middle. Was it copied in full?"
+    return f"{error.msg}. Was the file edited by hand?"
 
 
 def model_to_json(model: Model) -> dict[str, Any]:

@@ -3,8 +3,8 @@
 Records are frozen and hold arrays; ids live in tables (`genm.ids`) and rows refer to them by code.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sized
+from dataclasses import dataclass, field, fields
 from typing import Literal
 
 import numpy as np
@@ -42,6 +42,10 @@ class Run:
     score: NDArray[np.float64]
     notes: tuple[Note, ...] = ()
 
+    def __repr__(self) -> str:
+        """Say what it is and how much it holds, on one line."""
+        return f"<Run {self.name!r}: {contents(self.notes, queries=self.queries, rows=self.doc)}>"
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Qrels:
@@ -53,6 +57,10 @@ class Qrels:
     doc: NDArray[np.int32]
     relevance: NDArray[np.int32]
     notes: tuple[Note, ...] = ()
+
+    def __repr__(self) -> str:
+        """Say how much it holds, on one line."""
+        return f"<Qrels: {contents(self.notes, queries=self.queries, judgments=self.doc)}>"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,6 +76,11 @@ class Collection:
     left_out: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Per query id the doc ids that must not be ranked (pydocs: the object the query came from)."""
     notes: tuple[Note, ...] = ()
+
+    def __repr__(self) -> str:
+        """Say what it is and how much it holds, on one line."""
+        inside = contents(self.notes, documents=self.doc_ids, queries=self.query_ids, judgments=self.qrels.doc)
+        return f"<Collection {self.name!r}: {inside}>"
 
 
 NormalizerKind = Literal[
@@ -113,6 +126,24 @@ class Normalizer:
     """The normalised score is scale * value + shift (Qdrant's DBSF is a z-score with 1/6 and 1/2)."""
     missing: float | Literal["minimum"] = 0.0
     """What a document that the ranker did not return gets, after normalising."""
+
+    def __repr__(self) -> str:
+        """Write what makes it again, without what is as usual."""
+        changed = [f for f in fields(self)[1:] if getattr(self, f.name) != f.default]
+        return (
+            f"Normalizer({', '.join([repr(self.kind), *(f'{f.name}={getattr(self, f.name)!r}' for f in changed)])})"
+        )
+
+
+def contents(notes: Sized, **parts: Sized) -> str:
+    """Return how many there are of each part, under its name, and of the notes if there are any."""
+    numbers = ", ".join(_counted(word, len(part)) for word, part in parts.items())
+    return numbers + (f"; {_counted('notes', len(notes))}" if notes else "")
+
+
+def _counted(word: str, n: int) -> str:
+    one = "query" if word == "queries" else word.removesuffix("s")
+    return f"{n:,} {one if n == 1 else word}"
 
 
 def ranked_run(

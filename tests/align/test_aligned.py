@@ -122,3 +122,9 @@ def test_rankers_must_be_different_ones_that_are_there(names: list[str]) -> None
 def test_dropping_every_ranker_is_refused() -> None:
     with pytest.raises(InputError, match="expected different ones"):
         drop_rankers(three(), ["a", "b", "c"])
+
+
+def test_it_is_shown_on_one_line() -> None:
+    kinds = "Normalizer('minmax'), Normalizer('rank'), Normalizer('none')"
+    assert repr(three()) == f"<Aligned a, b, c, judged, {kinds}: 3 queries, 11 rows; 2 notes>"
+    assert repr(align_runs([run_of(A)])).endswith(" not judged, Normalizer('minmax'): 3 queries, 6 rows>")

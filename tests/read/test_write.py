@@ -132,6 +132,13 @@ def test_a_pipe_is_written_to_and_stays(tmp_path: Path) -> None:
     assert stat.S_ISFIFO(path.stat().st_mode)
 
 
+def test_the_file_behind_a_link_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "current.trec").symlink_to("real.trec")
+    write_run(RUN, tmp_path / "current.trec")
+    assert (tmp_path / "current.trec").is_symlink()
+    assert (tmp_path / "real.trec").read_text() == TEXT
+
+
 def test_texts_keep_to_their_lines(tmp_path):
     path = tmp_path / "docs.tsv"
     write_texts(["a", "b"], ["one\n two\tthree", ""], path)

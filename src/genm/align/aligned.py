@@ -11,7 +11,7 @@ from genm.align.coverage import Coverage, coverage_of
 from genm.align.normalizers import Normalize, normalizers_of, rules_of
 from genm.errors import InputError
 from genm.ids import Ids
-from genm.records import Normalizer, Note
+from genm.records import Normalizer, Note, contents
 
 UNJUDGED = np.int32(-(2**31))
 """Stands in `Aligned.relevance` for a document nobody judged."""
@@ -47,6 +47,12 @@ class Aligned:
     """Grades of judged documents that no run holds, per query; they count in AP's denominator."""
     query_weights: NDArray[np.float64]
     notes: tuple[Note, ...] = ()
+
+    def __repr__(self) -> str:
+        """Say what is aligned, how much of it and how, on one line."""
+        kinds = ", ".join(dict.fromkeys(map(repr, self.normalizers)))
+        size = contents(self.notes, queries=self.queries, rows=self.doc)
+        return f"<Aligned {', '.join(self.rankers)}, {'' if self.labelled else 'not '}judged, {kinds}: {size}>"
 
     def n_relevant(self, level: int = 1) -> NDArray[np.int64]:
         """Return each query's number of documents graded `level` or higher, retrieved or not."""

@@ -4,7 +4,6 @@ import contextlib
 import gzip
 import os
 import re
-import stat
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ import zstandard
 
 from genm.errors import InputError
 from genm.ids import Ids
+from genm.model import whole_file
 from genm.read.report import shown
 from genm.records import Qrels, Run
 
@@ -113,24 +113,14 @@ def opened(destination: Destination) -> Iterator[IO[bytes]]:
         sys.stdout.buffer.flush()
         return
     path = Path(destination)
-    special = path.exists() and not path.is_file()  # a pipe or a device is written to, never replaced
-    part = path if special else path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        with part.open("wb") as raw, _packed(raw, path) as file:
+        with whole_file(path) as raw, _packed(raw, path) as file:
             yield file
-        if not special:
-            if path.exists():
-                part.chmod(stat.S_IMODE(path.stat().st_mode))
-            part.replace(path)
-    except BaseException as error:
-        if not special:
-            part.unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            raise InputError(
-                f"{path}: expected a file that can be written; found: {error.strerror or error}. "
-                "Name a file in a folder that exists and has room."
-            ) from error
-        raise
+    except OSError as error:
+        raise InputError(
+            f"{path}: expected a file that can be written; found: {error.strerror or error}. "
+            "Name a file in a folder that exists and has room."
+        ) from error
 
 
 @contextlib.contextmanager
