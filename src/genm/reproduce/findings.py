@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from genm.evaluate import Contrast
 from genm.evidence import BEST_SINGLE
+from genm.reproduce.bar import against_rules
 from genm.reproduce.figures.looks import best_single
 from genm.reproduce.figures.summary import Row, rows_of
 from genm.reproduce.methods import AUTO, BAT, BOOSTING, ENM, RULES, UNS_Z
@@ -83,18 +84,17 @@ def _against_enm(results: Results) -> Finding | None:
 
 
 def _without_labels(results: Results) -> Finding | None:
-    pairs = []
-    for found in results.collections:
-        rules = [found.methods[name] for name in RULES if name in found.methods]
-        if UNS_Z in found.methods and rules:
-            best = max(rules, key=_map)
-            pairs.append((found, best.name, round(_map(found.methods[UNS_Z]), 4) - round(_map(best), 4)))
+    pairs = [
+        (found, against_rules(found, UNS_Z))
+        for found in results.collections
+        if UNS_Z in found.methods and any(rule in found.methods for rule in RULES)
+    ]
     if not pairs:
         return None
     return Finding(
-        _count(sum(gain >= 0 for *_, gain in pairs), len(pairs)),
+        _count(sum(pair.as_good for _, pair in pairs), len(pairs)),
         f"collections on which {UNS_Z}, which sees no judgment, has at least the MAP of the best rule of fusion.",
-        tuple(f"{found.title} {gain:+.4f} against {name}" for found, name, gain in pairs),
+        tuple(f"{found.title} {pair.difference:+.4f} against {pair.rule}" for found, pair in pairs),
     )
 
 
