@@ -5,7 +5,7 @@ import pytest
 from genm.cli.explain_show import _bar, _strip
 from genm.explain import Figure
 
-LOSS = Figure(0.5, 0.25, 0.75, 0, 1)
+LOSS = Figure(0.5, 0.4, 0.6, 0.25, 0.75)
 
 
 def test_bars_are_drawn_to_an_eighth():

@@ -81,6 +81,17 @@ class TestOutput:
             check_output(str(tmp_path))
         with pytest.raises(InputError, match=r"expected a folder to write into; found no .*no\. Make it first"):
             check_output(str(tmp_path / "no" / "new.json"))
+        with pytest.raises(InputError, match=r"-o -: a model is written to a file"):
+            check_output("-", standard=False)
+
+    def test_what_this_user_must_not_write(self, tmp_path, monkeypatch):
+        asked = []
+        monkeypatch.setattr("os.access", lambda path, _: asked.append(str(path)))
+        (tmp_path / "old.json").touch()
+        for path, needed in ((tmp_path / "old.json", tmp_path), ("/dev/null", "/dev/null")):
+            with pytest.raises(InputError, match=r"must not be written to by this user"):
+                check_output(str(path))
+            assert asked.pop() == str(needed)
 
 
 class TestPerRanker:

@@ -1,6 +1,11 @@
+import fcntl
 import json
+import os
+from dataclasses import replace
 
 import pytest
+
+from genm.model import load_model, save_model
 
 RANKERS = ("bm25.trec", "dense.trec")
 
@@ -50,10 +55,39 @@ def test_tsv(genm, stream):
 
 def test_refusals(genm, stream):
     wrong = genm("update", "--model", "model.json", "--qrels", "more.qrels", "bm25.trec", "x=dense.trec")
-    assert "missing dense and unknown x" in wrong.fault
+    assert "model.json: expected runs named bm25, dense; missing dense and unknown x" in wrong.fault
     assert "no such file" in genm("update", "--model", "no.json", "--qrels", "more.qrels", *RANKERS).fault
     assert (
         genm("fit", "--method", "bat", "--qrels", "first.qrels", *RANKERS, "--folds", "2", "-o", "bat.json").code
         == 0
     )
     assert "holds no stream" in genm("update", "--model", "bat.json", "--qrels", "more.qrels", *RANKERS).fault
+
+
+def test_figures_of_other_weights_are_dropped(genm, stream):
+    assert load_model("model.json").training["queries"] == 10
+    genm("update", "--model", "model.json", "--qrels", "more.qrels", *RANKERS)
+    assert load_model("model.json").training == {}
+
+
+def test_it_waits_for_another_update_and_survives_a_reader_that_goes_away(process, stream):
+    """What it found when it started is replaced while it waits; nobody reads what it prints."""
+    first = load_model("model.json")
+    reader, writer = os.pipe()
+    with open("model.json", "rb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        second = process("update", "--model", "model.json", "--qrels", "more.qrels", *RANKERS, stdout=writer)
+        assert second.stderr.readline() == b"waiting for another update of model.json\n"
+        save_model(replace(first, online=replace(first.online, n_seen=1000)), "model.json")
+    os.close(reader)
+    os.close(writer)
+    assert second.wait() == 141
+    second.stderr.close()
+    assert load_model("model.json").online.n_seen == 1010
+
+
+def test_a_model_out_of_a_pipe_needs_a_place_to_go_to(genm, stream):
+    words = ("update", "--model", "-", "--qrels", "more.qrels", *RANKERS)
+    assert "expected -o FILE as well" in genm(*words).fault
+    assert genm(*words, "-o", "new.json", stdin=(stream / "model.json").read_text()).code == 0
+    assert load_model("new.json").online.n_seen == load_model("model.json").online.n_seen + 10

@@ -65,6 +65,8 @@ def as_tsv(model: "Model", worth: "Worth", gains: "QueryGains") -> Iterator[tupl
             yield name, part.name, f"{figure.value:.6f}"
             yield f"{name}.low", part.name, f"{figure.low:.6f}"
             yield f"{name}.high", part.name, f"{figure.high:.6f}"
+            yield f"{name}.joint_low", part.name, f"{figure.joint_low:.6f}"
+            yield f"{name}.joint_high", part.name, f"{figure.joint_high:.6f}"
         yield "shapley.sampling_error", part.name, f"{part.sampling_error:.6f}"
         yield "loss.p", part.name, f"{part.p:.6g}"
     for a, b, correlation, top, more in _pairs(worth):
@@ -110,22 +112,26 @@ def _shares(model: "Model", worth: "Worth") -> None:
     rows = []
     for part in sorted(worth.rankers, key=lambda part: -part.shapley.value):
         value = f"{part.shapley.value:.4f}" + (f" ±{part.sampling_error:.4f}" if sampled else "")
-        cells = (f"{weights[part.name]:.4f}", f"{part.alone:.4f}", value, _between(part.shapley))
+        cells = (
+            f"{weights[part.name]:.4f}",
+            f"{part.alone:.4f}",
+            value,
+            _between(part.shapley.low, part.shapley.high),
+        )
         rows.append((part.name, *cells, _bar(part.shapley.value / most)))
     note = "; ± is the standard error of sampling" if sampled else ""
     print_table(f"Shares of the whole, which sum to it{note}", header, rows)
 
 
 def _losses(worth: "Worth") -> None:
-    low = min(0.0, *(part.loss.low for part in worth.rankers))
-    high = max(0.0, *(part.loss.high for part in worth.rankers))
-    level = f"{worth.confidence:.6g} interval".removeprefix("0")
-    header = ["ranker", "lost", level, "wilcox", " " * _STRIP]
+    low = min(0.0, *(part.loss.joint_low for part in worth.rankers))
+    high = max(0.0, *(part.loss.joint_high for part in worth.rankers))
+    header = ["ranker", "lost", "joint interval", "wilcox", " " * _STRIP]
     rows = []
     for part in sorted(worth.rankers, key=lambda part: -part.loss.value):
         mark = "*" if part.p < 1.0 - worth.confidence else " "
-        strip = _strip(part.loss, low, high)
-        rows.append((part.name, _signed(part.loss.value), _between(part.loss), f"{p_text(part.p)}{mark}", strip))
+        between, strip = (part.loss.joint_low, part.loss.joint_high), _strip(part.loss, low, high)
+        rows.append((part.name, _signed(part.loss.value), _between(*between), f"{p_text(part.p)}{mark}", strip))
     print_table("Lost when it is left out and the others are learned again", header, rows)
 
 
@@ -242,8 +248,8 @@ def _pairs(worth: "Worth") -> list[tuple[str, str, float, float, float]]:
     return sorted(pairs, key=lambda pair: -pair[2])
 
 
-def _between(figure: "Figure") -> str:
-    return f"{_signed(figure.low)} {_signed(figure.high)}"
+def _between(low: float, high: float) -> str:
+    return f"{_signed(low)} {_signed(high)}"
 
 
 def _signed(value: float) -> str:
@@ -262,7 +268,7 @@ def _bar(share: float) -> str:
 
 
 def _strip(figure: "Figure", low: float, high: float) -> str:
-    """Return the interval on a line from low to high, with its value and where 0 is."""
+    """Return the joint interval on a line from low to high, with its value and where 0 is."""
     fine = _prints("├─┤●│")
     left, line, right, dot, zero = "├─┤●│" if fine else "|-|o:"
     scale = (_STRIP - 1) / max(high - low, 1e-12)
@@ -272,7 +278,7 @@ def _strip(figure: "Figure", low: float, high: float) -> str:
 
     cells = [" "] * _STRIP
     cells[place(0.0)] = zero
-    begin, end = place(figure.low), place(figure.high)
+    begin, end = place(figure.joint_low), place(figure.joint_high)
     for c in range(begin, end + 1):
         if cells[c] == " ":
             cells[c] = line
