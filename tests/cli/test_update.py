@@ -1,6 +1,7 @@
 import fcntl
 import json
 import os
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -10,20 +11,31 @@ from genm.model import load_model, save_model
 RANKERS = ("bm25.trec", "dense.trec")
 
 
-@pytest.fixture
-def stream(genm, sample):
+@pytest.fixture(scope="module")
+def begun(genm, made_up, tmp_path_factory):
     """A model of the first ten queries, and the judgments of the others in two parts."""
-    lines = (sample / "qrels.txt").read_text().splitlines(keepends=True)
+    folder = tmp_path_factory.mktemp("stream")
+    shutil.copytree(made_up, folder, dirs_exist_ok=True)
+    lines = (folder / "qrels.txt").read_text().splitlines(keepends=True)
     for name, queries in (
         ("first", range(1, 11)),
         ("more", range(11, 21)),
         ("last", range(21, 31)),
         ("rest", range(11, 31)),
     ):
-        (sample / f"{name}.qrels").write_text("".join(line for line in lines if int(line.split()[0]) in queries))
-    found = genm("fit", "--method", "on", "--qrels", "first.qrels", *RANKERS, "--folds", "2", "-o", "model.json")
-    assert found.code == 0
-    return sample
+        (folder / f"{name}.qrels").write_text("".join(line for line in lines if int(line.split()[0]) in queries))
+    runs = [folder / name for name in RANKERS]
+    words = ("fit", "--method", "on", "--folds", "2", "--qrels", folder / "first.qrels", *runs)
+    assert genm(*words, "-o", folder / "model.json").code == 0
+    return folder
+
+
+@pytest.fixture
+def stream(begun, tmp_path, monkeypatch):
+    """A copy of it for the test's own use, and its working folder."""
+    shutil.copytree(begun, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
 def weights(path):

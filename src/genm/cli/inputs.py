@@ -1,6 +1,7 @@
 """How the verbs take runs, lists and numbers from the command line."""
 
 import math
+import os
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -130,14 +131,25 @@ def read_judgments(path: str, *, lenient: bool, progress: Progress = silent) -> 
     return read_qrels(path, lenient=lenient, progress=progress)
 
 
-def check_output(path: str | None) -> None:
-    """Refuse a file that could not be written, before the work and not after it."""
-    if path is None or path == STDIN:
+def check_output(path: str | None, *, standard: bool = True) -> None:
+    """Refuse a file that could not be written, before the work and not after it.
+
+    `standard` says whether standard output (-) will do.
+    """
+    if path is None:
+        return
+    if path == STDIN:
+        if not standard:
+            raise InputError("-o -: a model is written to a file. Name one, such as model.json.")
         return
     if Path(path).is_dir():
         raise InputError(f"{path}: expected a file to write; found a folder. Name a file in it.")
-    if not Path(path).parent.is_dir():
+    place = Path(os.path.realpath(path))
+    if not place.parent.is_dir():
         raise InputError(f"{path}: expected a folder to write into; found no {Path(path).parent}. Make it first.")
+    needed = place if place.exists() and not place.is_file() else place.parent  # a file is replaced, not opened
+    if not os.access(needed, os.W_OK):
+        raise InputError(f"{path}: {needed} must not be written to by this user. Choose another place.")
 
 
 def per_ranker(option: str, values: Sequence[str]) -> dict[str, str] | str | None:
