@@ -7,7 +7,7 @@ are undecided and counted as won, so with c the number of lost pairs of each rel
 
     sum over tasks of  weight * sum over i of  position[i] * discount[i + c_i]
 
-is an upper bound of the measure in the cell. Lost pairs are claimed only where rounding cannot have made them
+(or what takes its place, see `genm._math.gains`; no measure there rises with a count) is an upper bound of the measure in the cell. Lost pairs are claimed only where rounding cannot have made them
 lost: x must be below -ROUNDING, or be exactly 0, at every corner. A pair is no longer looked at once x is above
 -SLIVER everywhere; it counts as won, which can only raise the bound.
 
@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genm._math.compiled import kernel
-from genm._math.gains import Floats, Ints, Problem
+from genm._math.gains import Floats, Gains, Ints, Problem, gain, task_value
 
 Owners = NDArray[np.int32]
 
@@ -38,19 +38,14 @@ class Tables(NamedTuple):
     task_of: Ints
     """The task of each relevant row."""
     relevant_starts: Ints
-    weight: Floats
-    cutoff: Ints
-    position: Floats
-    discount: Floats
+    gains: Gains
 
 
 def tables_of(problem: Problem) -> Tables:
     """Return the tables of a problem's measure."""
     counts = np.diff(problem.relevant_starts)
     task_of = np.repeat(np.arange(len(counts)), counts)
-    return Tables(
-        task_of, problem.relevant_starts, problem.weight, problem.cutoff, problem.position, problem.discount
-    )
+    return Tables(task_of, problem.relevant_starts, problem.gains)
 
 
 @kernel
@@ -104,7 +99,7 @@ def undecided_pairs(
 def sort_levels(tables: Tables, lost: Ints, level: Ints) -> float:
     """Write the sorted counts of each task and return the bound that they give."""
     bound = 0.0
-    for task in range(len(tables.weight)):
+    for task in range(len(tables.relevant_starts) - 1):
         begin, end = tables.relevant_starts[task], tables.relevant_starts[task + 1]
         for g in range(begin, end):
             count, hole = lost[g], g
@@ -112,12 +107,7 @@ def sort_levels(tables: Tables, lost: Ints, level: Ints) -> float:
                 level[hole] = level[hole - 1]
                 hole -= 1
             level[hole] = count
-        total = 0.0
-        for i in range(end - begin):
-            rank = i + 1 + level[begin + i]
-            if rank <= tables.cutoff[task]:
-                total += tables.position[i + 1] * tables.discount[rank]
-        bound += tables.weight[task] * total
+        bound += task_value(tables.gains, task, level, begin, end)
     return bound
 
 
@@ -156,13 +146,21 @@ def last_of(level: Ints, begin: int, end: int, count: int) -> int:
 
 
 @kernel
-def influence(tables: Tables, task: int, place: int, rank: int) -> float:
-    """Return what is lost when the relevant row at `place` moves from `rank` to the next."""
-    cutoff = tables.cutoff[task]
-    if rank > cutoff:
+def influence(tables: Tables, task: int, level: Ints, at: int) -> float:
+    """Return what is lost when one more row comes above the relevant row that level[at] counts for."""
+    begin, gains = tables.relevant_starts[task], tables.gains
+    place = at - begin + 1
+    if gains.least[task] == 0:
+        fall = gain(gains, task, place, level[at]) - gain(gains, task, place, level[at] + 1)
+        return float(gains.weight[task] * fall)
+    if place < gains.least[task]:
         return 0.0
-    fall = tables.discount[rank] - (tables.discount[rank + 1] if rank < cutoff else 0.0)
-    return float(tables.weight[task] * tables.position[place] * fall)
+    end = tables.relevant_starts[task + 1]
+    before = task_value(gains, task, level, begin, end)
+    level[at] += 1
+    after = task_value(gains, task, level, begin, end)
+    level[at] -= 1
+    return before - after
 
 
 @kernel
@@ -184,10 +182,8 @@ def lose(
     for e in range(len(pairs)):
         g = owner[pairs[e]]
         task = tables.task_of[g]
-        begin = tables.relevant_starts[task]
-        at = last_of(level, begin, tables.relevant_starts[task + 1], lost[g])
-        place = at - begin + 1
-        bound -= influence(tables, task, place, place + lost[g])
+        at = last_of(level, tables.relevant_starts[task], tables.relevant_starts[task + 1], lost[g])
+        bound -= influence(tables, task, level, at)
         level[at] += 1
         lost[g] += 1
         log[2 * n_log], log[2 * n_log + 1] = g, at

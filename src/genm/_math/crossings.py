@@ -2,8 +2,9 @@
 
 Along weights origin + t * direction every fused score is a straight line in t, so a relevant row and another one
 swap at most once. Between neighbouring swap points the ranking stands still, and so does the measure. The sweep
-(`genm._math.sweeping`) finds the pairs that swap, sorts their swap points and walks over them; each swap moves one
-count by one (`genm._math.gains`), which changes the value in constant time.
+(`genm._math.sweeping`) finds the pairs that swap and bounds the value on parts of the line; where the maximum can be,
+it sorts the swap points and walks over them; each swap moves one count by one (`genm._math.gains`), which changes the
+value in constant time.
 
 A pair that ties along the whole line is ordered by row. At a swap point itself the row would break the tie too,
 but a single point is no interval: what is reported are the open intervals between swap points, that is, the
@@ -15,15 +16,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from genm._math.compiled import kernel, over_ranges
-from genm._math.gains import Floats, Ints, Problem
-from genm._math.swaps import KEY_BITS, fuse
-from genm._math.sweeping import BIN_BITS, sweep
+from genm._math.gains import Floats, Ints, Problem, task_value
+from genm._math.swaps import KEY_BITS, PART_BITS, fuse
+from genm._math.sweeping import BIN_BITS, survey, sweep
 from genm.errors import InputError
 
 N_CHUNKS = 16
 """Tasks are swept in this many chunks, whatever the number of threads, so that sums never depend on it."""
 TOLERANCE = 1e-12
 """Values closer than this count as equal: sums over millions of steps are good to about this."""
+SLACK = 1e-9
+"""Parts of the line whose bound is this far below a known value cannot hold the maximum, whatever was rounded."""
 NARROWEST = 2.0**-44
 """Intervals narrower than this share of the line are not claimed: swap points are not known better."""
 FEW_BINS = 64
@@ -40,7 +43,7 @@ class LineProfile(NamedTuple):
     value: float
     """The measure between the two."""
     n_swaps: int
-    """How many swaps on the line change a query's value."""
+    """How many pairs of a relevant row and another one swap on the line."""
     breakpoints: Floats
     """Ends of all intervals, from the line's low end to its high end; empty unless asked for."""
     values: Floats
@@ -57,7 +60,7 @@ class LineProfile(NamedTuple):
         return self.high - self.low
 
 
-Room = list[tuple[Ints, Floats]]
+Room = list[tuple[Ints, Ints, Floats]]
 """Memory for swaps that several lines use one after the other; begin with an empty list."""
 
 
@@ -68,8 +71,15 @@ class _Swaps(NamedTuple):
     steps: list[Floats]
     ends: list[Ints]
     """Where each task's swaps end; those of a task are in order."""
+    first: int
+    """The left end of what was swept."""
+    last: int
+    """The right end."""
     start: float
+    """The value at the left end."""
     bins: Floats
+    n_swaps: int
+    """How many there are on the whole line."""
 
 
 class _Steps(NamedTuple):
@@ -97,24 +107,26 @@ def line_profile(
     """
     if not low < high:
         raise InputError(f"line: expected low < high; found low {low} and high {high}. Swap the two ends.")
-    swaps = _sweep_all(problem, origin + low * direction, origin + high * direction, [] if room is None else room)
+    ends = origin + low * direction, origin + high * direction
+    swaps = _sweep_all(problem, *ends, [] if room is None else room, whole=whole)
     steps = None if whole else _likely_steps(swaps)
     if steps is None:
         steps = _all_steps(swaps)
     best = _best(steps)
     left, right = _ends(swaps, int(steps.left[best]), int(steps.right[best]))
     unit = (high - low) * 2.0**-KEY_BITS
-    n_swaps = sum(len(k) for k in swaps.keys)
     points, values = np.zeros(0), np.zeros(0)
     if whole:
         points, values = np.append(low + unit * steps.left, high), steps.value
-    return LineProfile(low + unit * left, low + unit * right, float(steps.value[best]), n_swaps, points, values)
+    return LineProfile(
+        low + unit * left, low + unit * right, float(steps.value[best]), swaps.n_swaps, points, values
+    )
 
 
 def value_at(problem: Problem, weights: Floats) -> float:
     """Return the measure at one point; ties are broken by row."""
     values = np.zeros(len(problem.query))
-    over_ranges(lambda first, last: _values(np.array([first, last]), *problem, weights, values), _costs(problem))
+    over_ranges(lambda first, last: _values(np.array([first, last]), problem, weights, values), _costs(problem))
     return float(values.sum())
 
 
@@ -125,47 +137,82 @@ def _costs(problem: Problem) -> Ints:
     return rows * (relevant + 8)
 
 
-def _sweep_all(problem: Problem, w_low: Floats, w_high: Floats, room: Room) -> _Swaps:
-    """Sweep all tasks, chunk by chunk."""
+def _sweep_all(problem: Problem, w_low: Floats, w_high: Floats, room: Room, *, whole: bool) -> _Swaps:
+    """Sweep all tasks, chunk by chunk; unless the whole line is asked for, only where its maximum can be."""
     n_tasks, costs = len(problem.query), _costs(problem)
     shares = np.linspace(0, costs.sum(), N_CHUNKS + 1)[1:-1]
     cuts = np.concatenate(([0], np.searchsorted(np.cumsum(costs), shares), [n_tasks])).astype(np.int64)
-    values, bins, ends = np.zeros(n_tasks), np.zeros((N_CHUNKS, 1 << BIN_BITS, 2)), np.zeros(n_tasks, np.int64)
+    chunk_costs = np.diff(np.concatenate(([0], np.cumsum(costs)))[cuts])
+    parts = np.zeros((N_CHUNKS, 2, 0 if whole else 1 << PART_BITS))
+    ends, count = np.zeros(n_tasks, np.int64), np.zeros(len(problem.relevant_rows), np.int64)
+    values, bins, kept_ends = np.zeros(n_tasks), np.zeros((N_CHUNKS, 1 << BIN_BITS, 2)), np.zeros(n_tasks, np.int64)
     keys, steps = [np.zeros(0, np.int64)] * N_CHUNKS, [np.zeros(0)] * N_CHUNKS
-    room.extend((np.empty(1024, np.int64), np.empty(1024)) for _ in range(N_CHUNKS - len(room)))
+    n_found = [0] * N_CHUNKS
+    empty = (np.empty(1024, np.int64), np.empty(1024, np.int64), np.empty(1024))
+    room.extend(tuple(part.copy() for part in empty) for _ in range(N_CHUNKS - len(room)))
 
-    def work(first: int, last: int) -> None:
+    def look(first: int, last: int) -> None:
         for chunk in range(first, last):
-            kept, moves, n = sweep(
-                cuts[chunk : chunk + 2], *problem, w_low, w_high, values, bins[chunk], ends, *room[chunk]
+            events, n_found[chunk] = survey(
+                cuts[chunk : chunk + 2], problem, w_low, w_high, parts[chunk], count, ends, room[chunk][0]
             )
-            room[chunk] = kept, moves
+            room[chunk] = events, *room[chunk][1:]
+
+    over_ranges(look, chunk_costs)
+    span = np.array([0, 1 << PART_BITS]) if whole else _span(parts.sum(axis=0))
+
+    def walk(first: int, last: int) -> None:
+        for chunk in range(first, last):
+            found, kept, moves = room[chunk]
+            kept, moves, n = sweep(
+                cuts[chunk : chunk + 2],
+                problem,
+                found,
+                ends,
+                count,
+                span,
+                values,
+                bins[chunk],
+                kept_ends,
+                kept,
+                moves,
+            )
+            room[chunk] = found, kept, moves
             keys[chunk], steps[chunk] = kept[:n], moves[:n]
 
-    over_ranges(work, np.diff(np.concatenate(([0], np.cumsum(costs)))[cuts]))
-    return _Swaps(keys, steps, np.split(ends, cuts[1:-1]), float(values.sum()), bins.sum(axis=0))
+    over_ranges(walk, chunk_costs)
+    low, high = (span << (KEY_BITS - PART_BITS)).tolist()
+    parted = np.split(kept_ends, cuts[1:-1])
+    return _Swaps(keys, steps, parted, low, high, float(values.sum()), bins.sum(axis=0), sum(n_found))
+
+
+def _span(parts: Floats) -> Ints:
+    """Return the first part of the line that can hold the maximum, and the one after the last."""
+    floors, roofs = parts
+    likely = np.flatnonzero(roofs >= floors.max() - SLACK)
+    return np.array([likely[0], likely[-1] + 1])
 
 
 def _all_steps(swaps: _Swaps) -> _Steps:
-    """Return all intervals of the line, by sorting every swap; swaps at one point count as one."""
+    """Return all intervals of what was swept, by sorting every swap; swaps at one point count as one."""
     keys, steps = np.concatenate(swaps.keys), np.concatenate(swaps.steps)
     order = np.argsort(keys, kind="stable")
     keys, steps = keys[order], steps[order]
     firsts = np.flatnonzero(np.diff(keys, prepend=-1))
     heights = np.concatenate(([0.0], np.cumsum(steps)))[np.append(firsts, len(steps))]
     points = keys[firsts]
-    return _Steps(np.concatenate(([0], points)), np.append(points, 1 << KEY_BITS), swaps.start + heights)
+    return _Steps(np.concatenate(([swaps.first], points)), np.append(points, swaps.last), swaps.start + heights)
 
 
 def _likely_steps(swaps: _Swaps) -> _Steps | None:
     """Return the intervals in those bins of the line where the maximum can be; None if they are many."""
-    before = swaps.start + np.concatenate(([0.0], np.cumsum(swaps.bins[:-1, 0])))
-    floor = float(before.max()) - TOLERANCE
-    chosen = before + swaps.bins[:, 1] >= floor
-    if np.count_nonzero(chosen) > FEW_BINS:
-        return None
     shift = KEY_BITS - BIN_BITS
-    bins = np.flatnonzero(chosen)
+    swept = slice(swaps.first >> shift, swaps.last >> shift)
+    before = swaps.start + np.concatenate(([0.0], np.cumsum(swaps.bins[:-1, 0])))
+    floor = float(before[swept].max()) - TOLERANCE
+    bins = swept.start + np.flatnonzero((before + swaps.bins[:, 1])[swept] >= floor)
+    if len(bins) > FEW_BINS:
+        return None
     found = [_pick(*part, bins << shift, (bins + 1) << shift) for part in zip(*swaps[:3], strict=True)]
     keys = np.concatenate([f[0] for f in found])
     steps = np.concatenate([f[1] for f in found])
@@ -193,7 +240,7 @@ def _best(steps: _Steps) -> int:
 
 def _ends(swaps: _Swaps, left: int, right: int) -> tuple[int, int]:
     """Widen an interval that may begin or end at a bin's edge to the swaps next to it."""
-    low, high = 0, 1 << KEY_BITS
+    low, high = swaps.first, swaps.last
     for keys, ends in zip(swaps.keys, swaps.ends, strict=True):
         outer = _neighbours(keys, ends, left, right)
         low, high = max(low, int(outer[0])), min(high, int(outer[1]))
@@ -250,45 +297,30 @@ def _pick(keys: Ints, steps: Floats, ends: Ints, lows: Ints, highs: Ints) -> tup
 
 
 @kernel
-def _values(
-    tasks: Ints,
-    starts: Ints,
-    columns: Floats,
-    order: Ints,
-    query: Ints,
-    relevant_starts: Ints,
-    relevant_rows: Ints,
-    weight: Floats,
-    cutoff: Ints,
-    position: Floats,
-    discount: Floats,
-    weights: Floats,
-    values: Floats,
-) -> None:
+def _values(tasks: Ints, problem: Problem, weights: Floats, values: Floats) -> None:
     """Write the value of tasks[0]:tasks[1] at one point."""
-    fused, at = np.empty(0), -1
+    fused, at, starts, order = np.empty(0), -1, problem.starts, problem.order
     for task in range(tasks[0], tasks[1]):
-        begin, n = starts[query[task]], starts[query[task] + 1] - starts[query[task]]
-        if query[task] != at:
-            at, fused = query[task], np.empty(n)
-            fuse(columns, begin, weights, fused)
-        rows = relevant_rows[relevant_starts[task] : relevant_starts[task + 1]]
-        ranks = np.empty(len(rows), np.int64)
+        q = problem.query[task]
+        begin, n = starts[q], starts[q + 1] - starts[q]
+        if q != at:
+            at, fused = q, np.empty(n)
+            fuse(problem.columns, begin, weights, fused)
+        rows = problem.relevant_rows[problem.relevant_starts[task] : problem.relevant_starts[task + 1]]
+        level = np.empty(len(rows), np.int64)
         for i in range(len(rows)):
-            own, above, level = fused[rows[i] - begin], 0, 0
+            own, above, tied = fused[rows[i] - begin], 0, 0
             for d in range(n):
                 above += fused[d] > own
-                level += fused[d] == own
-            if level > 1:
+                tied += fused[d] == own
+            if tied > 1:
                 for d in range(n):
                     above += (fused[d] == own) & (order[begin + d] < order[rows[i]])
             place = i
-            while place > 0 and ranks[place - 1] > above + 1:
-                ranks[place] = ranks[place - 1]
+            while place > 0 and level[place - 1] > above:
+                level[place] = level[place - 1]
                 place -= 1
-            ranks[place] = above + 1
-        total = 0.0
+            level[place] = above
         for i in range(len(rows)):
-            if ranks[i] <= cutoff[task]:
-                total += position[i + 1] * discount[ranks[i]]
-        values[task] = weight[task] * total
+            level[i] -= i  # relevant rows above do not count
+        values[task] = task_value(problem.gains, task, level, 0, len(rows))

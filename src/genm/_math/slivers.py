@@ -142,9 +142,8 @@ def _most_influential(cell: _Open, owner: Owners, tables: Tables, level: Ints) -
     for p in cell.pairs:
         g = owner[p]
         task = tables.task_of[g]
-        begin = tables.relevant_starts[task]
-        place = last_of(level, begin, tables.relevant_starts[task + 1], cell.lost[g]) - begin + 1
-        moved.append(influence(tables, task, place, place + cell.lost[g]))
+        at = last_of(level, tables.relevant_starts[task], tables.relevant_starts[task + 1], cell.lost[g])
+        moved.append(influence(tables, task, level, at))
     return int(np.argmax(moved))
 
 

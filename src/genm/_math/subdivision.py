@@ -178,9 +178,8 @@ def _decisive_cut(x: Floats, owner: Owners, tables: Tables, lost: Ints, level: I
     for p in range(len(owner)):
         g = owner[p]
         task = tables.task_of[g]
-        begin = tables.relevant_starts[task]
-        place = last_of(level, begin, tables.relevant_starts[task + 1], lost[g]) - begin + 1
-        moved = influence(tables, task, place, place + lost[g])
+        at = last_of(level, tables.relevant_starts[task], tables.relevant_starts[task + 1], lost[g])
+        moved = influence(tables, task, level, at)
         if moved > most:
             chosen, most = p, moved
     a = b = 0

@@ -8,8 +8,6 @@ Most pairs do not swap, and single precision is enough to see it: rounding keeps
 after rounding was larger before. Only pairs that this does not separate are looked at in full.
 """
 
-from typing import Any
-
 import numba
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +22,10 @@ KEY_BITS = 52
 """Swap points are fixed-point numbers in units of 2^-52 of the line."""
 BLOCK = 128
 """Rows that are passed over together if none of them can swap with a relevant row."""
+MAGIC = 2.0**52
+"""Added to a smaller number it leaves the nearest whole one in the last bits: vectors have no other way to get there."""
+PART_BITS = 6
+"""The line is cut into 2^6 parts, and it is counted how each relevant row moves in each of them."""
 
 _vectors = {"nnan", "nsz", "reassoc"}
 """Sums of a few ones, and extremes of numbers that are none of them nan, come out the same in any order."""
@@ -76,9 +78,14 @@ def extremes(values: Singles, lowest: Singles, highest: Singles) -> None:
     for block in range(-(-len(values) // BLOCK)):
         own = values[block * BLOCK : (block + 1) * BLOCK]
         low, high = own[0], own[0]
-        for d in range(len(own)):
-            low, high = min(low, own[d]), max(high, own[d])
-        lowest[block], highest[block] = low, high
+        low_2, high_2 = low, high
+        half = len(own) // 2
+        for d in range(half):  # two at a time, so that one comparison need not wait for the other
+            x, y = own[d], own[half + d]
+            low, high = min(low, x), max(high, x)
+            low_2, high_2 = min(low_2, y), max(high_2, y)
+        lowest[block] = min(low, low_2, own[-1])
+        highest[block] = max(high, high_2, own[-1])
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=_vectors)
@@ -106,31 +113,42 @@ def _add_events(
     g: int,
     bits: Ints,
     count: Ints,
+    moved: NDArray[np.int32],
     work: Floats,
     events: Ints,
 ) -> int:
     """Write the swaps of relevant row j, the task's g-th, with the given rows; return how many there are.
 
-    Counts the rows that are above j at the start.
+    Counts the rows that are above j at the start, and j's rises and falls in each part of the line.
     """
-    at_low, at_high, n, size = work[0], work[1], 0, len(rows)
+    at_low, at_high, size = work[0], work[1], len(rows)
     uj, vj, scale, top = u[j], v[j], float(1 << bits[0]), float((1 << bits[0]) - 1)
     for e in range(size):
         at_low[e], at_high[e] = uj - u[rows[e]], vj - v[rows[e]]
-    above, level = 0, 0
+    above, level, n = 0, 0, 0
     for e in range(size):
         du, dv = at_low[e], at_high[e]
         above += (du < 0) | ((du == 0) & (dv < 0))
         level += (du == 0) & (dv == 0)
-        share = min(du / (du - dv) * scale, top)
-        at_high[e] = share if (du < 0) & (dv > 0) | (du > 0) & (dv < 0) else -1.0
+        share = du / (du - dv) * scale
+        swap = (du < 0) & (dv > 0) | (du > 0) & (dv < 0)
+        at_high[e] = MAGIC + (share if share < top else top) if swap else 0.0
+        n += swap
     if level > 0:  # ties along the whole line are decided by row
         for e in range(size):
             above += (u[rows[e]] == uj) & (v[rows[e]] == vj) & (order[rows[e]] < order[j])
     count[g] += above
+    keys, mask, shift = at_high.view(np.int64), (1 << KEY_BITS) - 1, bits[1]
     for e in range(size):
-        events[n] = (np.int64(at_high[e]) << bits[1]) | (g << 1) | (at_low[e] < 0)
-        n += at_high[e] >= 0.0
+        events[e] = ((keys[e] & mask) << shift) | (g << 1) | (at_low[e] < 0)
+    if n < size:
+        n = 0
+        for e in range(size):
+            events[n] = events[e]
+            n += at_high[e] > 0.0
+    own, part = moved[g], bits[0] - PART_BITS + shift
+    for e in range(n):
+        own[((events[e] >> part) << 1) | (events[e] & 1)] += 1
     return n
 
 
@@ -144,14 +162,16 @@ def find_swaps(
     rows: Ints,
     bits: Ints,
     count: Ints,
+    moved: NDArray[np.int32],
     events: Ints,
+    n_events: int,
 ) -> tuple[Ints, int]:
-    """Return the swaps of all relevant rows, packed, in a list that is as long as needed, and how many they are.
+    """Append the swaps of all relevant rows, packed, to a list as long as needed; return it and its length.
 
     `rounded` holds u and v in single precision, `ranges` their extremes per block. An event has bits[0] bits of t,
-    then bits[1] for the relevant row and the direction. Writes how many other rows are above each at the start.
+    then bits[1] for the relevant row and the direction. Writes how many other rows are above each at the start, and
+    adds to moved[g, 2 * part] and moved[g, 2 * part + 1] how often the g-th falls and rises in a part of the line.
     """
-    n_events: Any = np.int64(0)  # for a plain 0, what is called with it would be compiled once more
     n, R = len(u), len(rows)
     unclear, listed, work = np.empty(BLOCK, np.float32), np.empty(BLOCK, np.int32), np.empty((2, BLOCK))
     inside = np.empty(R, np.int64)
@@ -181,6 +201,6 @@ def find_swaps(
                 n_listed += unclear[d] > 0
             events = longer_ints(events, n_events + n_listed)
             n_events += _add_events(
-                listed[:n_listed], u, v, order, rows[g], g, bits, count, work, events[n_events:]
+                listed[:n_listed], u, v, order, rows[g], g, bits, count, moved, work, events[n_events:]
             )
     return events, n_events

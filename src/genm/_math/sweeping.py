@@ -1,20 +1,22 @@
-"""Sort the swaps of each task along a line of weights and walk over them (compiled part of the exact line search).
+"""Bound the value on parts of a line of weights and walk over its swaps (compiled part of the exact line search).
 
 Each swap moves one relevant row past another row, so one count changes by one and the value by a difference of two
-table entries; see `genm._math.gains` and, for finding the swaps, `genm._math.swaps`.
+table entries; see `genm._math.gains` and, for finding the swaps, `genm._math.swaps`. How often each relevant row
+rises in a part of the line bounds the value there, so that swaps need sorting only where the maximum can be.
 """
 
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from genm._math.compiled import kernel
-from genm._math.gains import Floats, Ints
+from genm._math.gains import Floats, Gains, Ints, Problem, task_value
 from genm._math.growing import longer_floats, longer_ints
-from genm._math.swaps import BLOCK, KEY_BITS, extremes, find_swaps, fuse_ends
+from genm._math.swaps import BLOCK, KEY_BITS, PART_BITS, extremes, find_swaps, fuse_ends
 
 BIN_BITS = 12
-"""The line is cut into 2^12 bins to find where its maximum can be."""
+"""The line is cut into 2^12 bins to find where its maximum can be, once swaps are sorted."""
 DIGIT = 11
 """Bits of a digit when events are sorted."""
 
@@ -78,79 +80,179 @@ def sort_by_digits(keys: Ints, n: int, bits: int, spare: Ints) -> None:
 
 
 @kernel
-def sweep(
+def _sort_levels(count: Ints, order: Ints, level: Ints) -> None:
+    """Write the counts in order; `order` says whose they are and is best left from the time before."""
+    for i in range(len(order)):
+        g, hole = order[i], i
+        own = count[g]
+        while hole > 0 and level[hole - 1] > own:
+            level[hole], order[hole] = level[hole - 1], order[hole - 1]
+            hole -= 1
+        level[hole], order[hole] = own, g
+
+
+@kernel
+def _bound_parts(
+    gains: Gains, task: int, count: Ints, moved: NDArray[np.int32], floors: Floats, roofs: Floats
+) -> None:
+    """Add, for each part of the line, the task's value at its left end and a bound of all its values there.
+
+    The bound has every relevant row rise as often as it does in the part, and not fall.
+    """
+    R = len(count)
+    here, best = count.copy(), np.empty(R, np.int64)
+    order, best_order, level = np.arange(R), np.arange(R), np.empty(R, np.int64)
+    _sort_levels(here, order, level)
+    value = task_value(gains, task, level, 0, R)
+    for part in range(1 << PART_BITS):
+        floors[part] += value
+        falls, rises = 0, 0
+        for g in range(R):
+            rise = moved[g, 2 * part + 1]
+            best[g] = here[g] - rise
+            here[g] += moved[g, 2 * part] - rise
+            falls += moved[g, 2 * part]
+            rises += rise
+        if rises > 0:
+            _sort_levels(best, best_order, level)
+            roofs[part] += task_value(gains, task, level, 0, R)
+        else:
+            roofs[part] += value
+        if rises + falls > 0:
+            _sort_levels(here, order, level)
+            value = task_value(gains, task, level, 0, R)
+
+
+@kernel
+def _bits_for(R: int) -> Ints:
+    """Return how many bits of an event are its swap point's, and how many its row's and direction's."""
+    code_bits = 1
+    while (1 << code_bits) < 2 * R:
+        code_bits += 1
+    return np.array([min(KEY_BITS, 62 - code_bits), code_bits])
+
+
+@kernel
+def survey(
     tasks: Ints,
-    starts: Ints,
-    columns: Floats,
-    order: Ints,
-    query: Ints,
-    relevant_starts: Ints,
-    relevant_rows: Ints,
-    weight: Floats,
-    cutoff: Ints,
-    position: Floats,
-    discount: Floats,
+    problem: Problem,
     w_low: Floats,
     w_high: Floats,
-    start_value: Floats,
-    bins: Floats,
+    parts: Floats,
+    count: Ints,
     ends: Ints,
-    kept: Ints,
-    steps: Floats,
-) -> tuple[Ints, Floats, int]:
-    """Walk over the swaps of tasks[0]:tasks[1] and keep their keys and steps, task after task, each in order.
+    events: Ints,
+) -> tuple[Ints, int]:
+    """List the swaps of tasks[0]:tasks[1], task after task, in no order, and bound each part of the line.
 
-    Returns `kept`, `steps` (longer ones if those given were too short) and how many swaps are in them; `ends`
-    says where each task's swaps end.
-
-    Per bin of t, bins[:, 0] is the change of the value and bins[:, 1] the sum of its rises, which is as far as it
-    can go above its start.
-    `start_value` holds each task's value at the left end.
+    Returns `events` (a longer list if the one given was too short) and how many are in it; `ends` says where each
+    task's end, `count` how many rows are above each relevant row at the left end. To parts[0] and parts[1] the
+    value at the left end of each part and its bound are added; nothing if it has no columns.
     """
-    n_kept: Any = np.int64(0)  # for a plain 0, what is called with it would be compiled once more
-    events, spare = np.empty(1024, np.int64), np.empty(1024, np.int64)
-    table, bits = np.zeros(len(discount) + 1), np.zeros(2, np.int64)
-    u, v, at, depth = np.empty(0), np.empty(0), -1, -1
+    n_events: Any = np.int64(0)  # for a plain 0, what is called with it would be compiled once more
+    u, v, at = np.empty(0), np.empty(0), -1
     rounded, ranges = np.empty((2, 0), np.float32), np.empty((2, 2, 0), np.float32)
     for task in range(tasks[0], tasks[1]):
-        begin, n = starts[query[task]], starts[query[task] + 1] - starts[query[task]]
-        if query[task] != at:
-            at = query[task]
+        q = problem.query[task]
+        begin, n = problem.starts[q], problem.starts[q + 1] - problem.starts[q]
+        if q != at:
+            at = q
             if len(u) < n:
                 u, v, rounded = np.empty(n), np.empty(n), np.empty((2, n), np.float32)
                 ranges = np.empty((2, 2, -(-n // BLOCK)), np.float32)
-            fuse_ends(columns, begin, w_low, w_high, u[:n], v[:n], rounded)
+            fuse_ends(problem.columns, begin, w_low, w_high, u[:n], v[:n], rounded)
             for end in range(2):
                 extremes(rounded[end, :n], ranges[end, 0], ranges[end, 1])
-        R = relevant_starts[task + 1] - relevant_starts[task]
-        rows, count = np.empty(R, np.int64), np.empty(R, np.int64)
+        first, last = problem.relevant_starts[task], problem.relevant_starts[task + 1]
+        R = last - first
+        rows, moved = np.empty(R, np.int64), np.zeros((R, 2 << PART_BITS), np.int32)
         for g in range(R):
-            rows[g] = relevant_rows[relevant_starts[task] + g] - begin
-        code_bits = 1
-        while (1 << code_bits) < 2 * R:
-            code_bits += 1
-        t_bits = min(KEY_BITS, 62 - code_bits)
-        bits[0], bits[1] = t_bits, code_bits
+            rows[g] = problem.relevant_rows[first + g] - begin
+        order = problem.order[begin : begin + n]
         events, n_events = find_swaps(
-            u[:n], v[:n], rounded, ranges, order[begin : begin + n], rows, bits, count, events
+            u[:n], v[:n], rounded, ranges, order, rows, _bits_for(R), count[first:last], moved, events, n_events
         )
-        spare = longer_ints(spare, len(events))
+        ends[task] = n_events
+        if parts.shape[1] > 0:
+            _bound_parts(problem.gains, task, count[first:last], moved, parts[0], parts[1])
+    return events, n_events
+
+
+@kernel
+def _select(found: Ints, bits: Ints, span: Ints, count: Ints, events: Ints) -> int:
+    """Copy the events in a span of parts to `events` and pass those before it; return how many were copied."""
+    n, part, mask = 0, bits[0] - PART_BITS + bits[1], (1 << (bits[1] - 1)) - 1
+    for e in range(len(found)):
+        event = found[e]
+        at = event >> part
+        events[n] = event
+        n += (at >= span[0]) & (at < span[1])
+        count[(event >> 1) & mask] += (at < span[0]) * (1 - 2 * (event & 1))
+    return n
+
+
+@kernel
+def _largest(position: Floats, table: Floats, level: Ints, by_rank: int, least: int) -> float:
+    """Return the largest gain from place `least` on; level[p] belongs to place p."""
+    largest = 0.0
+    for p in range(least, len(level) - 1):
+        largest = max(largest, position[p] * table[by_rank * p + level[p]])
+    return largest
+
+
+@kernel
+def sweep(
+    tasks: Ints,
+    problem: Problem,
+    found: Ints,
+    ends: Ints,
+    count: Ints,
+    span: Ints,
+    start_value: Floats,
+    bins: Floats,
+    kept_ends: Ints,
+    kept: Ints,
+    steps: Floats,
+) -> tuple[Ints, Floats, int]:
+    """Walk over the swaps of tasks[0]:tasks[1] in a span of parts; keep keys and steps, task by task, in order.
+
+    `found`, `ends` and `count` are what `survey` wrote. Returns `kept`, `steps` (longer ones if those given were too
+    short) and how many swaps are in them; `kept_ends` says where each task's swaps end. Per bin of t, bins[:, 0] is
+    the change of the value and bins[:, 1] the sum of its rises, which is as far as it can go above its start.
+    `start_value` holds each task's value at the left end of the span.
+    """
+    n_kept: Any = np.int64(0)  # for a plain 0, what is called with it would be compiled once more
+    events, spare = np.empty(1024, np.int64), np.empty(1024, np.int64)
+    gains, position = problem.gains, problem.gains.position
+    table, depth, base, filled = np.zeros(len(gains.discount) + 1), -1, -1, -1
+    begin: Any = np.int64(0)
+    for task in range(tasks[0], tasks[1]):
+        first, last = problem.relevant_starts[task], problem.relevant_starts[task + 1]
+        R, end, q = last - first, ends[task], problem.query[task]
+        bits, above = _bits_for(R), count[first:last]
+        t_bits, code_bits = bits[0], bits[1]
+        events, spare = longer_ints(events, end - begin + 1), longer_ints(spare, end - begin + 1)
+        n_events = _select(found[begin:end], bits, span, above, events)
+        begin = end
         sort_by_digits(events, n_events, t_bits + code_bits, spare)
         slot, level, place = np.empty(R + 2, np.int64), np.full(R + 2, -1), np.empty(R, np.int64)
         for g in range(R):  # places 1 to R by count; -1 on both sides stops the search for equals
             p = g + 1
-            while level[p - 1] > count[g]:
+            while level[p - 1] > above[g]:
                 level[p], slot[p] = level[p - 1], slot[p - 1]
                 p -= 1
-            level[p], slot[p] = count[g], g
-        if min(cutoff[task], n) != depth:
-            depth = min(cutoff[task], n)
-            for rank in range(len(table)):
-                table[rank] = discount[rank] if rank <= depth else 0.0
-        share, value = weight[task], 0.0
+            level[p], slot[p] = above[g], g
+        n = problem.starts[q + 1] - problem.starts[q]
+        if min(gains.cutoff[task], n) != depth or gains.base[task] != base or n > filled:
+            depth, base, filled = min(gains.cutoff[task], n), gains.base[task], n
+            for rank in range(min(n + 2, len(gains.discount) - base)):
+                table[rank] = gains.discount[base + rank] if rank <= depth else 0.0
+        share, by_rank, least, value = gains.weight[task], gains.by_rank[task], gains.least[task], 0.0
         for p in range(1, R + 1):
             place[slot[p]] = p
-            value += position[p] * table[p + level[p]]
+            value += position[p] * table[by_rank * p + level[p]]
+        if least > 0:
+            value = _largest(position, table, level, by_rank, least)
         start_value[task] = share * value
         if n_kept + n_events > len(kept):
             done = task - tasks[0]
@@ -170,12 +272,16 @@ def sweep(
                 slot[q], slot[p] = g, other
                 place[g], place[other] = q, p
             level[q] = c + way
-            step = position[q] * share * (table[q + c + way] - table[q + c])
+            at = by_rank * q + c
+            step = position[q] * share * (table[at + way] - table[at])
+            if least > 0:
+                now = _largest(position, table, level, by_rank, least)
+                step, value = share * (now - value), now
             key = (event >> code_bits) << (KEY_BITS - t_bits)
             kept[n_kept], steps[n_kept] = key, step
             n_kept += step != 0.0
             b = key >> (KEY_BITS - BIN_BITS)
             bins[b, 0] += step
             bins[b, 1] += max(step, 0.0)
-        ends[task] = n_kept
+        kept_ends[task] = n_kept
     return kept, steps, n_kept
