@@ -40,3 +40,16 @@ def test_constant_scores_have_some_sharpness():
     aligned = made_up(0, quality=(1.0, 0.5), n_queries=3)
     aligned.scores[:] = 0.1
     assert Views(aligned, AP).of(0b11).problem.beta > 0.0
+
+
+def test_what_is_far_down_in_every_list_does_not_steer_a_climb(monkeypatch):
+    """The slope is nearly the same, and what is measured is exactly the same."""
+    aligned = made_up(1, quality=(1.0, 0.8, 0.6), n_queries=10, n_docs=600)
+    whole = Views(aligned, AP).of(0b111)
+    monkeypatch.setattr("genm.explain.views.DEEP", 200)
+    near, weights = Views(aligned, AP).of(0b111), np.array([0.5, 0.3, 0.2])
+    assert near.problem.tiles.sizes.sum() < 0.9 * whole.problem.tiles.sizes.sum()
+    assert (near.per_query(weights) == whole.per_query(weights)).all()
+    (value, slope), (expected, expected_slope) = near.gradient(weights), whole.gradient(weights)
+    assert value == pytest.approx(expected, abs=0.002)
+    assert slope - slope.mean() == pytest.approx(expected_slope - expected_slope.mean(), abs=0.02)

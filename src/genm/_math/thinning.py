@@ -36,8 +36,9 @@ class Thinner:
         listed = np.arange(counts.sum()) + np.repeat(spans[:, 0] - (np.cumsum(counts) - counts), counts)
         query = np.repeat(np.arange(len(counts)), counts)
         row = self._tiles.rows[query, 0] + self._tiles.relevant_position[listed]
-        by_row = np.argsort(self.row)
-        return np.asarray(by_row[np.searchsorted(self.row[by_row], row)], np.intp)
+        place = np.zeros(int(self.row.max(initial=-1)) + 1, np.intp)
+        place[self.row] = np.arange(len(self.row))
+        return np.asarray(place[row], np.intp)
 
     def thin(self, kept: NDArray[np.bool_], columns: Sequence[int]) -> Tiles:
         """Return tiles of the documents that are kept, under some of the rankers.

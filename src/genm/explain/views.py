@@ -25,6 +25,10 @@ WINDOW = 8.0
 They are within 0.0004 of that. The slope changes in its fourth digit, and takes two thirds of the time."""
 
 
+DEEP = 1000
+"""Documents that no ranker has among its first so many take no part in a climb; all are measured."""
+
+
 def members_of(subset: int) -> list[int]:
     """Return the rankers of a subset."""
     return [k for k in range(subset.bit_length()) if subset >> k & 1]
@@ -34,6 +38,7 @@ class View(NamedTuple):
     """Some queries as some of the rankers see them; weights are those of the subset alone."""
 
     problem: Problem
+    """The smoothed MAP; of long lists, over the documents near their tops."""
     scorer: Scorer
     columns: list[int]
     """Where the subset's weights stand among those that problem and scorer take."""
@@ -86,6 +91,11 @@ class Views:
         """(rows that not everyone returned, K) who did not."""
         self._thinner = Thinner(self.problem.tiles) if len(self._gaps) and self.scorer.is_smoothed else None
         self._returned = None if self._thinner is None else aligned.retrieved[self._thinner.row]
+        self._near = self.problem
+        if self._thinner is None and np.diff(aligned.starts).max(initial=0) > 2 * DEEP:
+            everyone, thinner = list(range(len(aligned.rankers))), Thinner(self.problem.tiles)
+            tiles = thinner.thin(_near_the_top(aligned)[thinner.row], everyone)
+            self._near = self.problem.with_rankers(everyone, tiles)
 
     def of(self, subset: int) -> View:
         """Return the view of a subset of the rankers."""
@@ -101,12 +111,13 @@ class Views:
             variances = np.ldexp(self._thinner.variances(kept, columns), 2 * problem.tiles.exponent)
         else:
             # nothing leaves: one and the same store serves, and only the sharpness follows the subset's scale
-            problem = self.problem
             variances = self._covariances[:, columns][:, :, columns].sum(axis=(1, 2)) / len(columns) ** 2
             variances = np.maximum(variances, 0.0)  # rounding may leave constant scores a hair below
-            if 2 * len(columns) > len(aligned.rankers) or not self.scorer.is_smoothed:
-                return View(problem.with_beta(sharpness_for(variances)), self.scorer, columns, len(aligned.rankers))
-            problem = problem.with_rankers(columns)  # reading many columns of 0 takes longer than a copy
+            is_narrow = 2 * len(columns) <= len(aligned.rankers) and self.scorer.is_smoothed
+            if self._near is not self.problem or not is_narrow:
+                problem = self._near.with_beta(sharpness_for(variances))
+                return View(problem, self.scorer, columns, len(aligned.rankers))
+            problem = self.problem.with_rankers(columns)  # reading many columns of 0 takes longer than a copy
         problem = problem.with_beta(sharpness_for(variances))
         return self._alone(problem, Scorer(aligned, problem, self.measure, self.measure.rel))
 
@@ -123,3 +134,13 @@ def _covariances(aligned: Aligned) -> Array:
             apart = scores - scores.mean(axis=0)
             found.append(np.einsum("dk,dl->kl", apart, apart) / (end - begin))
     return np.array(found).reshape(-1, len(aligned.rankers), len(aligned.rankers))
+
+
+def _near_the_top(aligned: Aligned) -> NDArray[np.bool_]:
+    """Return which rows some ranker has among its first `DEEP`; where scores are level, some of them."""
+    near = np.zeros(len(aligned.doc), np.bool_)
+    for begin, end in zip(aligned.starts[:-1].tolist(), aligned.starts[1:].tolist(), strict=True):
+        for column in aligned.scores[begin:end].T:
+            rest = end - begin - DEEP
+            near[begin + (np.argpartition(column, rest)[rest:] if rest > 0 else np.arange(end - begin))] = True
+    return near
