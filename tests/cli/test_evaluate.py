@@ -133,3 +133,13 @@ def test_ids_are_text_whatever_they_look_like(genm, files):
     assert "a\\tb             r    1.0000\n[bold]🦊[/bold]  r    1.0000\n" in table
     named = genm("evaluate", "q.csv", "[red]x=r.csv", "-m", "AP")
     assert "\n[red]x  1.0000\n" in named.out
+
+
+def test_what_holds_for_every_run_is_said_once(genm, sample):
+    with (sample / "qrels.txt").open("a") as file:
+        file.write("31 0 d001 0\n")
+    found = genm("evaluate", "qrels.txt", "bm25.trec", "dense.trec", "-m", "AP")
+    assert found.err.count("no relevant document") == 1
+    assert found.err.count("judged queries have no documents") == 2
+    found = genm("compare", "qrels.txt", "bm25.trec", "dense.trec", "-m", "AP")
+    assert found.err.count("no relevant document") == 1

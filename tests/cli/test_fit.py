@@ -1,8 +1,10 @@
 import json
+from dataclasses import replace
 
 import pytest
 
-from genm.cli.fit import METHODS
+from genm.cli.fit import METHODS, _say_what_does_better
+from genm.evidence import RRF, UNIFORM, evidence_path, load_evidence
 
 RANKERS = ("bm25.trec", "dense.trec")
 
@@ -57,16 +59,70 @@ def test_judgments_held_back_for_testing(genm, sample):
         "--folds",
         "2",
     )
-    shown = json.loads(genm(*words, "--format", "json").out)
+    found = genm(*words, "--format", "json")
+    assert "--test-qrels" not in found.err
+    shown = json.loads(found.out)
     measured = genm("evaluate", "test.qrels", "dense.trec", "-m", "AP", "--format", "json")
     assert shown["test"]["AP"]["dense"] == json.loads(measured.out)["dense"]["mean"]["AP"]
     assert set(shown["test"]["AP"]) == {"bm25", "dense", "learned weights"}
 
 
+def test_what_was_learned_from_is_no_test(genm, sample):
+    words = ("--qrels", "qrels.txt", "--test-qrels", "qrels.txt", "--method", "bat", "--folds", "2")
+    note = "note: 30 of 30 queries of --test-qrels were also learned from (first: 1)"
+    assert note in genm("fit", *RANKERS, *words).err
+
+
+def test_a_rule_that_beats_learning_is_told_of(fitted, capsys):
+    """The verdict speaks of the best single ranker; whoever reads only that would serve the worse of two."""
+    evidence = load_evidence(evidence_path(fitted[1])).evidence
+    _say_what_does_better(evidence, may_choose=True)
+    assert capsys.readouterr().err == ""
+    for rule, advice in ((RRF, "Use it: genm fuse --method rrf"), (UNIFORM, "Use it: genm fuse --method sum")):
+        lost = replace(evidence.gains[rule], difference=-0.1, low=-0.2, high=-0.05, p_values={"wilcoxon": 1e-9})
+        _say_what_does_better(replace(evidence, gains={**evidence.gains, rule: lost}), may_choose=False)
+        said = capsys.readouterr().err
+        assert said.startswith(f"note: held out, what needs no learning does better: {rule}, 0.")
+        assert said.endswith(f"(p = 1e-09). {advice}\n")
+    _say_what_does_better(replace(evidence, gains={**evidence.gains, UNIFORM: lost}), may_choose=True)
+    assert "Try --normalize auto, or use it" in capsys.readouterr().err
+
+
+def test_nothing_to_learn_from_one_run(genm, sample):
+    found = genm("fit", "bm25.trec", "--qrels", "qrels.txt", "--method", "bat", "--folds", "2")
+    assert found.code == 0
+    assert "note: there is one run: its weight is 1, and there is nothing to learn." in found.err
+
+
+def test_a_ranker_of_weight_0_may_still_bring_documents(genm, sample):
+    """Its scores are noise, but its list holds relevant documents that the other lacks."""
+    lines = [f"{q} Q0 noise{q}-{i} {i} {9 - i} noise\n" for q in range(1, 31) for i in range(3)]
+    (sample / "noise.trec").write_text("".join(lines))
+    words = ("fit", "bm25.trec", "noise.trec", "--qrels", "qrels.txt", "--method", "bat", "--folds", "2")
+    found = genm(*words, "--format", "json")
+    assert json.loads(found.out)["weights"]["noise"] == 0.0
+    assert (
+        "note: noise has weight 0, but it brings 90 rows of the fused run that no ranker with a weight" in found.err
+    )
+
+
+def test_a_model_for_a_pipe_keeps_no_evidence_beside_it(genm, sample):
+    words = ("fit", *RANKERS, "--qrels", "qrels.txt", "--method", "bat", "--folds", "2", "--format", "tsv")
+    assert genm(*words, "-o", "/dev/null").err.endswith("wrote /dev/null\n")
+    assert "a model is written to a file" in genm(*words, "-o", "-").fault
+
+
+@pytest.mark.parametrize(
+    "words", [("--method", "best"), ("--measure", "MAPP"), ("--normalize", "auto", "--method", "ip")]
+)
+def test_the_call_is_checked_before_any_file_is_read(genm, tmp_path, words):
+    assert "readable file" not in genm("fit", tmp_path / "no.trec", "--qrels", tmp_path / "no.txt", *words).fault
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--method", "best"), "expected one of"),
+        (("--method", "best"), "--method best: expected one of auto, bat"),
         (("--measure", "MAPP"), "measure 'MAPP' is not known"),
         (("--method", "bat", "--measure", "nDCG@10"), "maximises AP, not nDCG@10"),
         (("--method", "bat", "--normalize", "auto"), "--normalize auto chooses inside --method auto"),

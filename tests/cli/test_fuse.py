@@ -2,6 +2,8 @@ import pytest
 
 from genm.cli.fuse import ON_RANKS, Rule
 from genm.fuse import METHODS
+from genm.model import Model, save_model
+from genm.records import Normalizer
 
 A = "1 Q0 x 1 10 a\n1 Q0 y 2 5 a\n1 Q0 z 3 0 a\n"
 B = "1 Q0 z 1 4 b\n1 Q0 y 2 3 b\n1 Q0 x 3 0 b\n"
@@ -113,3 +115,28 @@ def test_refusals(genm, files, words, message):
 @pytest.mark.parametrize("rule", sorted(ON_RANKS))
 def test_a_normaliser_that_nothing_reads_is_refused(genm, files, rule):
     assert f"{rule} reads ranks" in genm("fuse", "--method", rule, "--normalize", "l2", "a.trec").fault
+
+
+@pytest.fixture
+def model(files):
+    path = files / "m.json"
+    save_model(Model(("a", "b"), (0.25, 0.75), (Normalizer(), Normalizer()), (None, None), "auto", "AP"), path)
+    return path
+
+
+def test_a_model_from_a_file_or_standard_input(genm, files, model):
+    by_hand = genm("fuse", "--weights", "a=0.25,b=0.75", "a.trec", "b.trec")
+    assert genm("fuse", "--model", model, "b.trec", "a.trec") == by_hand
+    assert genm("fuse", "--model", "-", "a.trec", "b.trec", stdin=model.read_text()) == by_hand
+    assert "can be read only once" in genm("fuse", "--model", "-", "a=-", "b.trec").fault
+
+
+def test_with_a_model_nothing_is_silent_either(genm, files, model):
+    (files / "b.trec").write_text(B.replace("1 Q0", "2 Q0"))
+    found = genm("fuse", "--model", model, "a.trec", "b.trec")
+    assert "note: run 'b' returned nothing for 1 of 2 queries, the first is '1'.\n" in found.err
+
+
+def test_names_that_do_not_fit_the_model_are_refused_before_runs_are_read(genm, files, model):
+    message = f"{model}: expected runs named a, b; missing b and unknown c."
+    assert message in genm("fuse", "--model", model, "a.trec", "c=nowhere.trec").fault

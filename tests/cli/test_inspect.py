@@ -17,7 +17,7 @@ def test_with_judgments(genm, sample):
         file.write("31 0 d001 0\n")
     found = genm("inspect", "bm25.trec", "dense.trec", "--qrels", "qrels.txt")
     assert "judged share at      5     10     20    100\n" in found.out
-    assert "\n1 queries have no relevant document.\n" in found.out
+    assert "\n1 query has no relevant document.\n" in found.out
     assert "note: run 'bm25' returned nothing for 1 of 31 queries" in found.err
 
 

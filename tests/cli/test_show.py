@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from genm.cli import show
-from genm.cli.show import plain, print_json, print_table, print_tsv, progress_bars, say_notes
+from genm.cli.show import plain, print_json, print_table, print_tsv, progress_bars, say_notes, weight_text
 from genm.progress import silent
 from genm.records import Note
 
@@ -108,3 +108,9 @@ def test_no_bars_in_a_pipe(capsys):
         progress("reading", 2, 2)
     assert progress is silent
     assert capsys.readouterr() == ("", "")
+
+
+def test_a_small_weight_never_looks_like_none():
+    assert [weight_text(w) for w in (0.0, 0.25, 0.00005, 0.000049, 3e-12, -3e-12)] == [
+        "0.0000", "0.2500", "0.0001", "5e-05", "3e-12", "-3e-12",
+    ]  # fmt: skip

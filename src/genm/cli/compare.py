@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from enum import StrEnum
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
@@ -86,10 +87,8 @@ def compare(
             seed=seed,
             **options,
         )
-    say_notes(judged.notes)
-    for name, run in loaded.items():
-        say_notes((*run.notes, *results[name].notes))
-    say_notes(found.notes)
+    of_runs = [(*run.notes, *results[name].notes) for name, run in loaded.items()]
+    say_notes((*judged.notes, *chain.from_iterable(of_runs), *found.notes))
     if output is Format.json:
         print_json(as_json(found))
     elif output is Format.tsv:

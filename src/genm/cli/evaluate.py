@@ -1,6 +1,7 @@
 """`genm evaluate`: how good are these runs."""
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -63,9 +64,8 @@ def evaluate(
         results = {
             name: evaluate_run(run, judged, wanted, skip_missing=skip_missing) for name, run in loaded.items()
         }
-    say_notes(judged.notes)
-    for name, run in loaded.items():
-        say_notes((*run.notes, *results[name].notes))
+    of_runs = [(*run.notes, *results[name].notes) for name, run in loaded.items()]
+    say_notes((*judged.notes, *chain.from_iterable(of_runs)))
     if output is Format.json:
         print_json({name: as_json(result, per_query=per_query) for name, result in results.items()})
     elif output is Format.tsv:

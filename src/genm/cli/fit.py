@@ -1,5 +1,6 @@
 """`genm fit`: learn the weights, and show what they are worth."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -51,6 +52,7 @@ from genm.cli.show import (
     progress_bars,
     say,
     say_notes,
+    weight_text,
 )
 from genm.cli.verbs import add_verb
 from genm.errors import InputError
@@ -133,33 +135,35 @@ def fit(
     from genm.read import read_query_weights
 
     named_paths(runs, qrels, test_qrels, query_weights)
-    check_output(model_path)
+    check_output(model_path, standard=False)
     check_target(target, technique, window, normalize, depth, method)
     proof = exact_options(method, certify, seconds, gap, point)
+    kind = normalizers(normalize or (["zscore"] if qrels is None else []))
+    method = method or ("uns" if qrels is None else "auto")
+    options = _options(method, measure, rel, _beta(beta) | proof, qrels is not None, kind == "auto")
     with progress_bars() as progress, compiling_ahead() as kernels_are_ready:
         judged = None if qrels is None else read_judgments(qrels, lenient=lenient, progress=progress)
         held = None if test_qrels is None else read_judgments(test_qrels, lenient=lenient, progress=progress)
         loaded = read_runs(runs, lenient=lenient, duplicates=duplicates, progress=progress)
         weights = None if query_weights is None else read_query_weights(query_weights)
-        kind = normalizers(normalize or (["zscore"] if judged is None else []))
         align_as: dict[str, Any] = {"normalize": "minmax" if kind == "auto" else kind, "depth": depths(depth or [])}
         if target is not None:
             align_as = target_rules(target, loaded, technique, window)
         aligned = align_runs(loaded, judged, query_weights=weights, progress=progress, **align_as)
-        options: dict[str, Any] = {"level": rel, **_beta(beta), **proof}
         kernels_are_ready()
         if takes_equal_only(target):
             fuser, evidence = fit_equal(aligned, measure, rel, folds, seed, progress)
         elif judged is None:
-            fuser, evidence = _fit_without_labels(aligned, method, options), None
+            fuser, evidence = _fit_without_labels(aligned, options), None
         else:
-            fuser, evidence = _fit_with_labels(
-                aligned, method or "auto", measure, kind == "auto", options, folds, seed, progress
-            )
+            fuser, evidence = _fit_with_labels(aligned, method, measure, rel, options, folds, seed, progress)
     for run in loaded.values():
         say_notes(run.notes)
     say_notes((*(judged.notes if judged else ()), *aligned.notes))
+    if len(loaded) == 1:
+        say("note: there is one run: its weight is 1, and there is nothing to learn. Give the others as well.")
     model = fuser.to_model()
+    _say_what_weight_0_still_does(model, aligned)
     if evidence is not None:
         from genm.evidence import with_evidence
 
@@ -168,14 +172,75 @@ def fit(
         model = for_target(model, target, aligned)
     tested = None
     if held is not None:
+        if judged is not None:
+            _say_what_is_not_held_back(judged, held)
         tested = _test(model, loaded, held, measure, rel)
     if model_path is not None:  # before anything is printed: whoever reads may go away, the model stays
         save_model(model, model_path)
     _show(output, model, fuser, evidence, tested)
+    if evidence is not None:
+        _say_what_does_better(evidence, may_choose=method == "auto" and kind != "auto" and target is None)
     if model_path is not None:
         say(f"wrote {model_path}")
-        if evidence is not None:
+        if evidence is not None and Path(model_path).is_file():  # not beside a pipe or a device
             _keep_evidence(model_path, aligned, without_proof(fuser), evidence, seed)
+
+
+def _options(
+    method: str, measure: str, level: int, given: dict[str, Any], judged: bool, normalize_auto: bool
+) -> dict[str, Any]:
+    """Return the fuser's options; what it would refuse is refused here, before any file is read."""
+    from genm.auto import make_fuser
+
+    if method not in METHODS:
+        raise InputError(f"--method {method}: expected one of {', '.join(METHODS)}.")
+    if not judged and method != "uns":
+        raise InputError(f"--method {method} learns from judgments. Give --qrels, or use --method uns.")
+    if normalize_auto and method != "auto":
+        raise InputError("--normalize auto chooses inside --method auto. Name a normaliser for other methods.")
+    options = (
+        given | ({} if method == "uns" else {"level": level}) | ({"normalize": "auto"} if normalize_auto else {})
+    )
+    make_fuser(method, measure=measure, **options)
+    return options
+
+
+def _say_what_weight_0_still_does(model: "Model", aligned: "Aligned") -> None:
+    """Tell of rankers that count for nothing and yet bring documents: switched off, they would take them along."""
+    idle = [k for k, weight in enumerate(model.weights) if weight == 0.0]
+    only = aligned.retrieved.any(axis=1) & ~aligned.retrieved[:, [w > 0.0 for w in model.weights]].any(axis=1)
+    for k in idle:
+        n = int((only & aligned.retrieved[:, k]).sum())
+        if n:
+            say(
+                f"note: {model.rankers[k]} has weight 0, but it brings {n:,} rows of the fused run that no ranker "
+                f"with a weight returned. Leave its run out, and they are gone."
+            )
+
+
+def _say_what_is_not_held_back(judged: "Qrels", held: "Qrels") -> None:
+    """Tell if the weights were learned from queries that they are tested on."""
+    both = set(judged.queries) & set(held.queries)
+    if both:
+        first = next(query_id for query_id in held.queries if query_id in both)
+        say(
+            f"note: {len(both):,} of {len(held.queries):,} queries of --test-qrels were also learned from (first: "
+            f"{first}): on them the figures are too good. Hold queries back from --qrels."
+        )
+
+
+def _say_what_does_better(evidence: "Evidence", *, may_choose: bool) -> None:
+    """Tell of rules that need no learning and yet clearly beat it: the verdict speaks of the best ranker alone."""
+    from genm.evidence import UNIFORM
+
+    for name, values in evidence.rules.items():
+        if evidence.outcome(name) == "worse":
+            use = f"genm fuse --method {'sum' if name == UNIFORM else 'rrf'}"
+            say(
+                f"note: held out, what needs no learning does better: {name}, {evidence.mean(values):.4f} against "
+                f"{evidence.held_out.mean:.4f} (p = {evidence.gains[name].p_values['wilcoxon']:.2g}). "
+                f"{'Try --normalize auto, or use it' if may_choose else 'Use it'}: {use}"
+            )
 
 
 def _keep_evidence(model_path: str, aligned: "Aligned", fuser: "Fuser", evidence: "Evidence", seed: int) -> None:
@@ -197,20 +262,18 @@ def _beta(text: str) -> dict[str, float]:
         raise InputError(f"--beta {text}: expected a number or auto.") from None
 
 
-def _fit_without_labels(aligned: "Aligned", method: str | None, options: dict[str, Any]) -> "Fuser":
+def _fit_without_labels(aligned: "Aligned", options: dict[str, Any]) -> "Fuser":
     from genm.auto import make_fuser
 
-    if method not in (None, "uns"):
-        raise InputError(f"--method {method} learns from judgments. Give --qrels, or use --method uns.")
     say("no judgments: learning without labels (UnsEnM); there is no held-out figure to show")
-    return make_fuser("uns", **{k: v for k, v in options.items() if k != "level"}).fit(aligned)
+    return make_fuser("uns", **options).fit(aligned)
 
 
 def _fit_with_labels(
     aligned: "Aligned",
     method: str,
     measure: str,
-    normalize_auto: bool,
+    level: int,
     options: dict[str, Any],
     folds: int,
     seed: int,
@@ -220,21 +283,9 @@ def _fit_with_labels(
     from genm.evidence import gather_evidence
     from genm.learn.scorer import with_level
 
-    if normalize_auto:
-        if method != "auto":
-            raise InputError("--normalize auto chooses inside --method auto. Name a normaliser for other methods.")
-        options = {**options, "normalize": "auto"}
-    if method == "uns":
-        options = {k: v for k, v in options.items() if k != "level"}
-    wanted = with_level(parse_measure(measure), options.get("level", 1))
-    return gather_evidence(
-        aligned,
-        learner(method, measure, options, progress),
-        wanted,
-        folds=folds,
-        seed=seed,
-        progress=progress,
-    )
+    make = learner(method, measure, options, progress)
+    wanted = with_level(parse_measure(measure), level)
+    return gather_evidence(aligned, make, wanted, folds=folds, seed=seed, progress=progress)
 
 
 def _test(
@@ -270,7 +321,7 @@ def _show(
         print_tsv(() if evidence is None else evidence_tsv(evidence))
         print_tsv((f"test.{measure}", name, f"{value:.6f}") for name, value in on_test.items())
     else:
-        print_table("", ["ranker", "weight"], [(name, f"{weight:.4f}") for name, weight in weights.items()])
+        print_table("", ["ranker", "weight"], [(name, weight_text(weight)) for name, weight in weights.items()])
         exact_table(fuser)
         if evidence is not None:
             evidence_table(evidence)

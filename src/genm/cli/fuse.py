@@ -1,7 +1,7 @@
 """`genm fuse`: one ranking out of many."""
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -22,9 +22,6 @@ from genm.cli.inputs import (
 from genm.cli.show import progress_bars, say_notes
 from genm.cli.verbs import add_verb
 from genm.errors import InputError
-
-if TYPE_CHECKING:
-    from genm.records import Note
 
 TEXT = """Fuse runs into one: by a rule, by weights you give, or by a model that `genm fit` learned.
 
@@ -87,34 +84,34 @@ def fuse(
     output: OutputFile = "-",
 ) -> None:
     """Read, align, fuse, write."""
+    from genm.fuse import fuse_runs
     from genm.read import write_run
 
-    names = named_paths(runs)
+    names = named_paths(runs, model)
     check_output(output)
     _check_options(method, weights, model, normalize, depth, k)
     given = None if weights is None else weights_by_name(weights, names)
-    notes: tuple[Note, ...] = ()
     with progress_bars() as progress:
         if model is not None:
-            from genm.learn import fuse_with_model
-            from genm.model import load_model
+            from genm.learn import align_for_model
+            from genm.model import check_rankers, load_model
 
             learned = load_model(model)
+            check_rankers(learned, tuple(names), model)
             loaded = read_runs(runs, lenient=lenient, duplicates=duplicates, progress=progress)
-            fused = fuse_with_model(learned, loaded, name=tag, top=top)
+            aligned = align_for_model(learned, loaded)
+            fused = fuse_runs(aligned, learned.weights, name=tag, top=top)
         else:
             from genm.align import align_runs
-            from genm.fuse import fuse_runs
 
             loaded = read_runs(runs, lenient=lenient, duplicates=duplicates, progress=progress)
             kinds, cut = normalizers(normalize or []), depths(depth or [])
             aligned = align_runs(loaded, normalize=kinds, depth=cut, progress=progress)
             rule = method or Rule.sum
             fused = fuse_runs(aligned, given, method=rule.value, k=60.0 if k is None else k, name=tag, top=top)
-            notes = aligned.notes
     for run in loaded.values():
         say_notes(run.notes)
-    say_notes(notes)
+    say_notes(aligned.notes)
     write_run(fused, output, tag=tag)
 
 

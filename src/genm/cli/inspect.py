@@ -128,7 +128,8 @@ def _tables(coverage: "Coverage", runs: "dict[str, Run]") -> None:
         ]
         print_table("", header, cells)
         if coverage.n_without_relevant:
-            print_lines([f"{coverage.n_without_relevant:,} queries have no relevant document.", ""])
+            n = coverage.n_without_relevant
+            print_lines([f"{n:,} {'query has' if n == 1 else 'queries have'} no relevant document.", ""])
     if len(coverage.rankers) > 1:
         depth = coverage.depths.index(10)
         header = ["overlap of the top 10", *coverage.rankers]

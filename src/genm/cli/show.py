@@ -105,15 +105,20 @@ def _rule() -> str:
     return "─"
 
 
+def weight_text(weight: float) -> str:
+    """Return a weight with four decimals; one that is small but not 0 never looks like 0."""
+    return f"{weight:.4f}" if weight == 0.0 or abs(weight) >= 0.00005 else f"{weight:.0e}"
+
+
 def say(text: str) -> None:
     """Tell the user something that is not the result: one line on standard error, whatever it quotes."""
     sys.stderr.write(plain(text) + "\n")
 
 
 def say_notes(notes: Iterable["Note"]) -> None:
-    """Tell what readers and aligners saw or repaired."""
-    for note in notes:
-        say(f"note: {note.text}")
+    """Tell what readers and aligners saw or repaired; what several say in the same words is said once."""
+    for text in dict.fromkeys(note.text for note in notes):
+        say(f"note: {text}")
 
 
 @contextmanager

@@ -20,7 +20,17 @@ from genm.cli.inputs import (
     read_judgments,
     read_runs,
 )
-from genm.cli.show import Format, Output, print_json, print_table, print_tsv, progress_bars, say, say_notes
+from genm.cli.show import (
+    Format,
+    Output,
+    print_json,
+    print_table,
+    print_tsv,
+    progress_bars,
+    say,
+    say_notes,
+    weight_text,
+)
 from genm.cli.verbs import add_verb
 from genm.errors import InputError
 
@@ -82,7 +92,7 @@ def update(
     else:
         more = fuser.n_seen_ - seen
         title = f"{more:,} {'query' if more == 1 else 'queries'} more, {fuser.n_seen_:,} in all"
-        print_table(title, ["ranker", "before", "now"], [(n, f"{b:.4f}", f"{a:.4f}") for n, b, a in rows])
+        print_table(title, ["ranker", "before", "now"], [(n, weight_text(b), weight_text(a)) for n, b, a in rows])
     say(f"wrote {target}")
 
 
