@@ -89,6 +89,28 @@ class TestProcess:
         assert child.communicate() == (b"", b"genm: interrupted\n")
         assert child.returncode == 130
 
+    def test_terminated_it_leaves_no_half_a_file(self, tmp_path):
+        code = (
+            "import sys, time, genm.cache\n"
+            "from genm.model import whole_file\n"
+            "from genm.cli.main import run\n"
+            "def writing():\n"
+            "    with whole_file('run.trec'):\n"
+            "        print('ready', flush=True)\n"
+            "        time.sleep(60)\n"
+            "genm.cache.cache_size = writing\n"
+            "sys.argv = ['genm', 'cache']\n"
+            "run()\n"
+        )
+        words = [sys.executable, "-c", code]
+        child = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path)
+        assert child.stdout.readline() == b"ready\n"
+        assert len(list(tmp_path.iterdir())) == 1
+        child.terminate()
+        assert child.communicate() == (b"", b"")
+        assert child.returncode == 143
+        assert list(tmp_path.iterdir()) == []
+
     def test_nothing_heavy_is_loaded_to_help(self):
         code = (
             "import sys\n"

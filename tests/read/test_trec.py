@@ -64,3 +64,13 @@ def test_many_doubtful_lines_are_judged_the_same(monkeypatch: pytest.MonkeyPatch
     assert as_dict(many) == as_dict(few) == {"q": {"a": 3.5, "c": 1.0}}
     assert many.notes == few.notes
     assert [n.code for n in many.notes] == ["decimal-comma", "columns", "not-finite"]
+
+
+def test_files_in_each_others_place_are_recognised() -> None:
+    with pytest.raises(FormatError, match=r":1: expected 4 columns.* This looks like a run: are two files"):
+        read_qrels(io.StringIO("7 Q0 d12 1 14.2 bm25\n"))
+    with pytest.raises(FormatError, match=r":1: expected 6 columns.* This looks like judgments: are two files"):
+        read_run(io.StringIO("7 0 d12 1\n"))
+    for line in ("7 Q0 d 12 1 14.2 bm25\n", "7 Q0 d12 first 14.2 bm25\n", "7 Q0 d12 1 high bm25\n"):
+        with pytest.raises(FormatError, match=r"Ids and the tag must not hold white space"):
+            read_qrels(io.StringIO(line))

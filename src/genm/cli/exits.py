@@ -1,7 +1,7 @@
 """How a command ends: one line and an exit code for every fault that is not a bug of ours.
 
 Exit codes: 0 done; 2 the input or the call is at fault (one line on standard error says what to do);
-130 interrupted; 141 the reader of our output went away. A traceback means a bug of ours.
+130 interrupted; 141 the reader of our output went away; 143 terminated. A traceback means a bug of ours.
 """
 
 import errno
@@ -18,7 +18,7 @@ import typer
 from genm.cli.show import say
 from genm.errors import GenmError, GenmWarning
 
-FAULT, INTERRUPTED, READER_GONE = 2, 130, 141
+FAULT, INTERRUPTED, READER_GONE, TERMINATED = 2, 130, 141, 143
 
 CallError: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 """What the parser of the command line raises: click's own class, or that of the copy inside newer typers."""

@@ -1,6 +1,7 @@
 """The command `genm`: gathers the verbs."""
 
 import os
+import signal
 import sys
 from typing import Annotated, Any
 
@@ -22,13 +23,14 @@ from genm.cli import (
     reproduce,
     update,
 )
-from genm.cli.exits import exit_code, watching_the_reader
+from genm.cli.exits import TERMINATED, exit_code, watching_the_reader
 from genm.cli.verbs import described
 
 TEXT = """Learn how to blend your rankers: weights that maximise a ranking measure, with held-out evidence.
 
 Results go to standard output, notes and progress to standard error. Files may be packed (.gz, .zst); - is
-standard input. Exit codes: 0 done, 2 the input or the call is at fault, 130 interrupted, 141 nobody reads on."""
+standard input. Exit codes: 0 done, 2 the input or the call is at fault, 130 interrupted, 141 nobody reads on, 143
+terminated."""
 EXAMPLES = (
     "genm inspect bm25=bm25.trec dense=dense.trec --qrels qrels.txt",
     "genm fit --qrels qrels.txt bm25=bm25.trec dense=dense.trec -o model.json",
@@ -107,4 +109,5 @@ def run() -> None:
     """Run the command line and exit with its code."""
     # numba would colour its own errors, for which it has colorama write escape codes to every terminal at exit
     os.environ.setdefault("NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING", "1")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))  # half a file is taken away, as after Ctrl-C
     typer.main.get_command(app).main(prog_name="genm")

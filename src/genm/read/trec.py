@@ -20,6 +20,7 @@ from genm.read.sources import Source, Text, latin_1_lines, not_utf_8, text_bytes
 class Shape:
     """What a line is made of, in the words of a message."""
 
+    name: str
     layout: Layout
     columns: str
     value: str
@@ -27,13 +28,20 @@ class Shape:
 
 
 RUN = Shape(
+    "a run",
     Layout(6, doc=2, value=4, rank=3),
     "6 columns (query Q0 document rank score tag)",
     "score",
     "7 Q0 d12 1 14.2 bm25",
 )
-QRELS = Shape(Layout(4, doc=2, value=3), "4 columns (query iteration document relevance)", "relevance", "7 0 d12 1")
-WEIGHTS = Shape(Layout(2, doc=0, value=1), "2 columns (query weight)", "weight", "7 0.5")
+QRELS = Shape(
+    "judgments",
+    Layout(4, doc=2, value=3),
+    "4 columns (query iteration document relevance)",
+    "relevance",
+    "7 0 d12 1",
+)
+WEIGHTS = Shape("query weights", Layout(2, doc=0, value=1), "2 columns (query weight)", "weight", "7 0.5")
 
 _MANY = 1000
 WHITE = b" \t\n\r\x0b\x0c"
@@ -171,6 +179,16 @@ def _judged(text: Text, parsed: Parsed, shape: Shape, report: Report) -> NDArray
     return bad
 
 
+def _looks_like(line: bytes, shape: Shape) -> bool:
+    """Whether a line has the columns of this shape, numbers where it has numbers."""
+    words = line.split()
+    if len(words) != shape.layout.columns:
+        return False
+    return not judge_number(words[shape.layout.value])[1] and (
+        shape.layout.rank < 0 or words[shape.layout.rank].isdigit()
+    )
+
+
 def _refuse_line(text: Text, at: int, line: bytes, shape: Shape, report: Report) -> None:
     """Say what is wrong with a line that gives no row."""
     control = _CONTROL.search(line)
@@ -180,7 +198,11 @@ def _refuse_line(text: Text, at: int, line: bytes, shape: Shape, report: Report)
     else:
         n = len(line.split())
         expected, found = shape.columns, f"{n} column{'s' * (n != 1)} in {shown(line.rstrip(WHITE))}"
-        if n > shape.layout.columns:
+        if other := next(
+            (known for known in (RUN, QRELS) if known is not shape and _looks_like(line, known)), None
+        ):
+            advice = f"This looks like {other.name}: are two files in each other's place?"
+        elif n > shape.layout.columns:
             advice = "Ids and the tag must not hold white space."
         elif at + len(line) == len(text):
             advice = "It is the last line and has no line end: the file may be cut short."
