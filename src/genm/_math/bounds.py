@@ -7,9 +7,10 @@ are undecided and counted as won, so with c the number of lost pairs of each rel
 
     sum over tasks of  weight * sum over i of  position[i] * discount[i + c_i]
 
-(or what takes its place, see `genm._math.gains`; no measure there rises with a count) is an upper bound of the measure in the cell. Lost pairs are claimed only where rounding cannot have made them
-lost: x must be below -ROUNDING, or be exactly 0, at every corner. A pair is no longer looked at once x is above
--SLIVER everywhere; it counts as won, which can only raise the bound.
+(or what takes its place in `genm._math.gains`: no measure rises with a count) is an upper bound in the cell. Lost
+pairs are claimed only where rounding cannot have made them lost: x must be below -ROUNDING, or be exactly 0, at
+every corner. A pair is no longer looked at once x is above -SLIVER everywhere; it counts as won, which can only
+raise the bound.
 
 Legend: x (K, pairs) differences at the corners, owner the relevant row of a pair, lost the count per relevant row,
 level the same counts sorted within each task, bound the value above. Loops are written out where an assignment

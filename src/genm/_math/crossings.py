@@ -2,9 +2,9 @@
 
 Along weights origin + t * direction every fused score is a straight line in t, so a relevant row and another one
 swap at most once. Between neighbouring swap points the ranking stands still, and so does the measure. The sweep
-(`genm._math.sweeping`) finds the pairs that swap and bounds the value on parts of the line; where the maximum can be,
-it sorts the swap points and walks over them; each swap moves one count by one (`genm._math.gains`), which changes the
-value in constant time.
+(`genm._math.sweeping`) finds the pairs that swap and bounds the value on parts of the line; where the maximum can
+be, it sorts the swap points and walks over them; each swap moves one count by one (`genm._math.gains`), which
+changes the value in constant time.
 
 A pair that ties along the whole line is ordered by row. At a swap point itself the row would break the tie too,
 but a single point is no interval: what is reported are the open intervals between swap points, that is, the
@@ -144,17 +144,18 @@ def _sweep_all(problem: Problem, w_low: Floats, w_high: Floats, room: Room, *, w
     cuts = np.concatenate(([0], np.searchsorted(np.cumsum(costs), shares), [n_tasks])).astype(np.int64)
     chunk_costs = np.diff(np.concatenate(([0], np.cumsum(costs)))[cuts])
     parts = np.zeros((N_CHUNKS, 2, 0 if whole else 1 << PART_BITS))
-    ends, count = np.zeros(n_tasks, np.int64), np.zeros(len(problem.relevant_rows), np.int64)
+    ends, n_relevant = np.zeros(n_tasks, np.int64), len(problem.relevant_rows)
+    count, moved = np.zeros(n_relevant, np.int64), np.empty((n_relevant, 2 << PART_BITS), np.int32)
     values, bins, kept_ends = np.zeros(n_tasks), np.zeros((N_CHUNKS, 1 << BIN_BITS, 2)), np.zeros(n_tasks, np.int64)
     keys, steps = [np.zeros(0, np.int64)] * N_CHUNKS, [np.zeros(0)] * N_CHUNKS
     n_found = [0] * N_CHUNKS
-    empty = (np.empty(1024, np.int64), np.empty(1024, np.int64), np.empty(1024))
-    room.extend(tuple(part.copy() for part in empty) for _ in range(N_CHUNKS - len(room)))
+    while len(room) < N_CHUNKS:
+        room.append((np.empty(1024, np.int64), np.empty(1024, np.int64), np.empty(1024)))
 
     def look(first: int, last: int) -> None:
         for chunk in range(first, last):
             events, n_found[chunk] = survey(
-                cuts[chunk : chunk + 2], problem, w_low, w_high, parts[chunk], count, ends, room[chunk][0]
+                cuts[chunk : chunk + 2], problem, w_low, w_high, parts[chunk], count, moved, ends, room[chunk][0]
             )
             room[chunk] = events, *room[chunk][1:]
 
@@ -170,6 +171,7 @@ def _sweep_all(problem: Problem, w_low: Floats, w_high: Floats, room: Room, *, w
                 found,
                 ends,
                 count,
+                moved,
                 span,
                 values,
                 bins[chunk],

@@ -5,8 +5,8 @@ each. The i-th of them has rank i + c_i, and nearly every measure here is
 
     value = sum over tasks of  weight * sum over i of  position[i] * discount[i + c_i],   ranks up to `cutoff`,
 
-with a discount that never rises. Bpref's discount goes by c_i alone, and IPrec takes the largest of the gains from a
-certain i on in place of their sum; both never rise with a count either, which is all that the exact methods need.
+with a discount that never rises. Bpref's discount goes by c_i alone, and IPrec takes the largest of the gains from
+a certain i on in place of their sum; neither rises with a count, which is all that the exact methods need.
 Swaps within the relevant rows change nothing, so only pairs of a relevant row and another one matter. A task is one
 query, or, for graded gains, one query and one threshold of the grade: a gain is the sum of the steps of all
 thresholds it reaches, and each step alone is a matter of yes and no.
@@ -232,5 +232,13 @@ def _problem(starts: Ints, scores: Floats, query: Ints, counts: Ints, rows: Ints
         np.ascontiguousarray(query[live], np.int64),
         ends.astype(np.int64),
         place[rows[np.repeat(live, counts)]],
-        Gains(*(np.ascontiguousarray(part[live]) for part in gains[:5]), *gains[5:]),
+        Gains(
+            gains.weight[live],
+            gains.cutoff[live],
+            gains.by_rank[live],
+            gains.base[live],
+            gains.least[live],
+            gains.position,
+            gains.discount,
+        ),
     )

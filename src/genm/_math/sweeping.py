@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genm._math.compiled import kernel
-from genm._math.gains import Floats, Gains, Ints, Problem, task_value
+from genm._math.gains import Floats, Gains, Ints, Problem
 from genm._math.growing import longer_floats, longer_ints
 from genm._math.swaps import BLOCK, KEY_BITS, PART_BITS, extremes, find_swaps, fuse_ends
 
@@ -92,35 +92,57 @@ def _sort_levels(count: Ints, order: Ints, level: Ints) -> None:
 
 
 @kernel
+def _fill_table(gains: Gains, task: int, n: int, table: Floats, filled: Ints) -> None:
+    """Write a task's discounts for a query of n rows, 0 beyond its cutoff, unless they are there already."""
+    depth, base = min(gains.cutoff[task], n), gains.base[task]
+    if depth == filled[0] and base == filled[1] and n <= filled[2]:
+        return
+    filled[0], filled[1], filled[2] = depth, base, n
+    for rank in range(min(n + 2, len(gains.discount) - base)):
+        table[rank] = gains.discount[base + rank] if rank <= depth else 0.0
+
+
+@kernel
+def _value(gains: Gains, task: int, table: Floats, level: Ints) -> float:
+    """Return what `task_value` returns, the task's weight apart, from a table with the cutoff in it."""
+    by_rank, position, total = gains.by_rank[task], gains.position, 0.0
+    if gains.least[task] == 0:
+        for i in range(len(level)):
+            total += position[i + 1] * table[by_rank * (i + 1) + level[i]]
+    else:
+        for i in range(gains.least[task] - 1, len(level)):
+            total = max(total, position[i + 1] * table[by_rank * (i + 1) + level[i]])
+    return total
+
+
+@kernel
 def _bound_parts(
-    gains: Gains, task: int, count: Ints, moved: NDArray[np.int32], floors: Floats, roofs: Floats
+    gains: Gains, task: int, table: Floats, count: Ints, moved: NDArray[np.int32], parts: Floats
 ) -> None:
     """Add, for each part of the line, the task's value at its left end and a bound of all its values there.
 
     The bound has every relevant row rise as often as it does in the part, and not fall.
     """
-    R = len(count)
+    R, weight = len(count), gains.weight[task]
     here, best = count.copy(), np.empty(R, np.int64)
     order, best_order, level = np.arange(R), np.arange(R), np.empty(R, np.int64)
     _sort_levels(here, order, level)
-    value = task_value(gains, task, level, 0, R)
+    value = _value(gains, task, table, level)
     for part in range(1 << PART_BITS):
-        floors[part] += value
-        falls, rises = 0, 0
+        parts[0, part] += weight * value
+        falls, rises, roof = 0, 0, value
         for g in range(R):
-            rise = moved[g, 2 * part + 1]
+            fall, rise = moved[g, 2 * part], moved[g, 2 * part + 1]
             best[g] = here[g] - rise
-            here[g] += moved[g, 2 * part] - rise
-            falls += moved[g, 2 * part]
-            rises += rise
+            here[g] += fall - rise
+            falls, rises = falls + fall, rises + rise
         if rises > 0:
             _sort_levels(best, best_order, level)
-            roofs[part] += task_value(gains, task, level, 0, R)
-        else:
-            roofs[part] += value
+            roof = _value(gains, task, table, level)
+        parts[1, part] += weight * roof
         if rises + falls > 0:
             _sort_levels(here, order, level)
-            value = task_value(gains, task, level, 0, R)
+            value = _value(gains, task, table, level)
 
 
 @kernel
@@ -140,18 +162,21 @@ def survey(
     w_high: Floats,
     parts: Floats,
     count: Ints,
+    moved: NDArray[np.int32],
     ends: Ints,
     events: Ints,
 ) -> tuple[Ints, int]:
     """List the swaps of tasks[0]:tasks[1], task after task, in no order, and bound each part of the line.
 
     Returns `events` (a longer list if the one given was too short) and how many are in it; `ends` says where each
-    task's end, `count` how many rows are above each relevant row at the left end. To parts[0] and parts[1] the
-    value at the left end of each part and its bound are added; nothing if it has no columns.
+    task's end, `count` how many rows are above each relevant row at the left end, `moved` how often it falls and
+    rises in each part. To parts[0] and parts[1] the value at the left end of each part and its bound are added;
+    nothing if it has no columns.
     """
     n_events: Any = np.int64(0)  # for a plain 0, what is called with it would be compiled once more
     u, v, at = np.empty(0), np.empty(0), -1
     rounded, ranges = np.empty((2, 0), np.float32), np.empty((2, 2, 0), np.float32)
+    table, filled = np.zeros(len(problem.gains.discount) + 1), np.full(3, -1)
     for task in range(tasks[0], tasks[1]):
         q = problem.query[task]
         begin, n = problem.starts[q], problem.starts[q + 1] - problem.starts[q]
@@ -164,40 +189,29 @@ def survey(
             for end in range(2):
                 extremes(rounded[end, :n], ranges[end, 0], ranges[end, 1])
         first, last = problem.relevant_starts[task], problem.relevant_starts[task + 1]
-        R = last - first
-        rows, moved = np.empty(R, np.int64), np.zeros((R, 2 << PART_BITS), np.int32)
+        R, order, above, own = last - first, problem.order[begin : begin + n], count[first:last], moved[first:last]
+        rows = np.empty(R, np.int64)
         for g in range(R):
             rows[g] = problem.relevant_rows[first + g] - begin
-        order = problem.order[begin : begin + n]
         events, n_events = find_swaps(
-            u[:n], v[:n], rounded, ranges, order, rows, _bits_for(R), count[first:last], moved, events, n_events
+            u[:n], v[:n], rounded, ranges, order, rows, _bits_for(R), above, own, events, n_events
         )
         ends[task] = n_events
         if parts.shape[1] > 0:
-            _bound_parts(problem.gains, task, count[first:last], moved, parts[0], parts[1])
+            _fill_table(problem.gains, task, n, table, filled)
+            _bound_parts(problem.gains, task, table, above, own, parts)
     return events, n_events
 
 
 @kernel
-def _select(found: Ints, bits: Ints, span: Ints, count: Ints, events: Ints) -> int:
-    """Copy the events in a span of parts to `events` and pass those before it; return how many were copied."""
-    n, part, mask = 0, bits[0] - PART_BITS + bits[1], (1 << (bits[1] - 1)) - 1
+def _select(found: Ints, bits: Ints, span: Ints, events: Ints) -> int:
+    """Copy the events in a span of parts; return how many they are."""
+    n, low = 0, span[0] << (bits[0] - PART_BITS + bits[1])
+    high = span[1] << (bits[0] - PART_BITS + bits[1])
     for e in range(len(found)):
-        event = found[e]
-        at = event >> part
-        events[n] = event
-        n += (at >= span[0]) & (at < span[1])
-        count[(event >> 1) & mask] += (at < span[0]) * (1 - 2 * (event & 1))
+        events[n] = found[e]
+        n += (found[e] >= low) & (found[e] < high)
     return n
-
-
-@kernel
-def _largest(position: Floats, table: Floats, level: Ints, by_rank: int, least: int) -> float:
-    """Return the largest gain from place `least` on; level[p] belongs to place p."""
-    largest = 0.0
-    for p in range(least, len(level) - 1):
-        largest = max(largest, position[p] * table[by_rank * p + level[p]])
-    return largest
 
 
 @kernel
@@ -207,6 +221,7 @@ def sweep(
     found: Ints,
     ends: Ints,
     count: Ints,
+    moved: NDArray[np.int32],
     span: Ints,
     start_value: Floats,
     bins: Floats,
@@ -216,23 +231,25 @@ def sweep(
 ) -> tuple[Ints, Floats, int]:
     """Walk over the swaps of tasks[0]:tasks[1] in a span of parts; keep keys and steps, task by task, in order.
 
-    `found`, `ends` and `count` are what `survey` wrote. Returns `kept`, `steps` (longer ones if those given were too
-    short) and how many swaps are in them; `kept_ends` says where each task's swaps end. Per bin of t, bins[:, 0] is
-    the change of the value and bins[:, 1] the sum of its rises, which is as far as it can go above its start.
-    `start_value` holds each task's value at the left end of the span.
+    `found`, `ends`, `count` and `moved` are what `survey` wrote. Returns `kept`, `steps` (longer ones if those
+    given were too short) and how many swaps are in them; `kept_ends` says where each task's swaps end. Per bin of
+    t, bins[:, 0] is the change of the value and bins[:, 1] the sum of its rises, which is as far as it can go above
+    its start. `start_value` holds each task's value at the left end of the span.
     """
     n_kept: Any = np.int64(0)  # for a plain 0, what is called with it would be compiled once more
     events, spare = np.empty(1024, np.int64), np.empty(1024, np.int64)
-    gains, position = problem.gains, problem.gains.position
-    table, depth, base, filled = np.zeros(len(gains.discount) + 1), -1, -1, -1
-    begin: Any = np.int64(0)
+    gains, position, begin = problem.gains, problem.gains.position, 0
+    table, filled = np.zeros(len(gains.discount) + 1), np.full(3, -1)
     for task in range(tasks[0], tasks[1]):
         first, last = problem.relevant_starts[task], problem.relevant_starts[task + 1]
         R, end, q = last - first, ends[task], problem.query[task]
-        bits, above = _bits_for(R), count[first:last]
+        bits, above = _bits_for(R), count[first:last].copy()
+        for g in range(R):
+            for part in range(span[0]):
+                above[g] += moved[first + g, 2 * part] - moved[first + g, 2 * part + 1]
         t_bits, code_bits = bits[0], bits[1]
         events, spare = longer_ints(events, end - begin + 1), longer_ints(spare, end - begin + 1)
-        n_events = _select(found[begin:end], bits, span, above, events)
+        n_events = _select(found[begin:end], bits, span, events)
         begin = end
         sort_by_digits(events, n_events, t_bits + code_bits, spare)
         slot, level, place = np.empty(R + 2, np.int64), np.full(R + 2, -1), np.empty(R, np.int64)
@@ -242,17 +259,11 @@ def sweep(
                 level[p], slot[p] = level[p - 1], slot[p - 1]
                 p -= 1
             level[p], slot[p] = above[g], g
-        n = problem.starts[q + 1] - problem.starts[q]
-        if min(gains.cutoff[task], n) != depth or gains.base[task] != base or n > filled:
-            depth, base, filled = min(gains.cutoff[task], n), gains.base[task], n
-            for rank in range(min(n + 2, len(gains.discount) - base)):
-                table[rank] = gains.discount[base + rank] if rank <= depth else 0.0
-        share, by_rank, least, value = gains.weight[task], gains.by_rank[task], gains.least[task], 0.0
+        _fill_table(gains, task, problem.starts[q + 1] - problem.starts[q], table, filled)
+        share, by_rank, least = gains.weight[task], gains.by_rank[task], gains.least[task]
         for p in range(1, R + 1):
             place[slot[p]] = p
-            value += position[p] * table[by_rank * p + level[p]]
-        if least > 0:
-            value = _largest(position, table, level, by_rank, least)
+        value = _value(gains, task, table, level[1 : R + 1])
         start_value[task] = share * value
         if n_kept + n_events > len(kept):
             done = task - tasks[0]
@@ -275,7 +286,7 @@ def sweep(
             at = by_rank * q + c
             step = position[q] * share * (table[at + way] - table[at])
             if least > 0:
-                now = _largest(position, table, level, by_rank, least)
+                now = _value(gains, task, table, level[1 : R + 1])
                 step, value = share * (now - value), now
             key = (event >> code_bits) << (KEY_BITS - t_bits)
             kept[n_kept], steps[n_kept] = key, step
