@@ -28,6 +28,8 @@ Array = NDArray[np.float64]
 
 CLOSE_ENOUGH = 1e-4
 """A step of a climb that gains less than this in smoothed MAP ends it: held-out values know no finer digits."""
+ROUGHLY = 5e-4
+"""The same for subsets of many rankers: their values change by less than .001 on average."""
 CHOOSE_UP_TO = 8
 """Rankers up to which every subset chooses how far to hold back; of more, all do as the whole does in that fold.
 
@@ -144,14 +146,14 @@ class SharedRefits:
         starts, curvature = [np.mean(shown, axis=0)] if shown else [], None
         if whole is not None:
             members = members_of(task.subset)
-            kept = whole.alpha[members].sum()
             starts += [] if shown else [as_distribution(whole.alpha[members])]
-            if whole.curvature is not None and kept > 0.0:  # rankings see ratios: what is scaled up bends less
-                curvature = kept**2 * whole.curvature[np.ix_(members, members)]
+            if whole.curvature is not None:
+                curvature = whole.curvature[np.ix_(members, members)]
         known = [(simple.reached["uniform"], simple.weights["uniform"])]
         known += [(train.mean(weights), weights) for weights in starts]
         begun = max(known, key=_value)[1]
-        end = quasi_newton(train.gradient, begun, tol=CLOSE_ENOUGH, max_iter=100, curvature=curvature)
+        tol = CLOSE_ENOUGH if self._chooses or whole is None else ROUGHLY
+        end = quasi_newton(train.gradient, begun, tol=tol, max_iter=100, curvature=curvature)
         known += [(train.mean(end.alpha), end.alpha), (simple.reached["single"], simple.weights["single"])]
         best = max(known, key=_value)[1]
         if not task.view.is_smoothed:
