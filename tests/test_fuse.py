@@ -259,3 +259,10 @@ def test_minmax_fusion_does_not_see_affine_maps_of_a_ranker(
     other = scores_of(fuse_runs(align_runs({"x": run_of(moved)} | rest)))
     for query_id, scores in one.items():
         assert other[query_id] == pytest.approx(scores, abs=1e-9)
+
+
+def test_what_is_mixed_up_easily() -> None:
+    with pytest.raises(InputError, match=r"aligned: expected Aligned; found list. Make it by genm.align_runs"):
+        fuse_runs([run_of(A)])  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"weights: expected numbers; found 'rrf'. A rule .* is named by `method`"):
+        fuse_runs(three(), "rrf")  # type: ignore[arg-type]

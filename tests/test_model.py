@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genm.errors import ModelError
+from genm.errors import InputError, ModelError
 from genm.model import (
     Model,
     OnlineState,
@@ -192,3 +192,8 @@ def test_runs_that_do_not_fit_are_refused(names: tuple[str, ...], says: str) -> 
     check_rankers(a_model(), ("dense", "bm25"))
     with pytest.raises(ModelError, match=says):
         check_rankers(a_model(), names)
+
+
+def test_a_fuser_is_no_model(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"model: expected Model; found dict. A fuser gives its own by to_model"):
+        save_model({}, tmp_path / "m.json")  # type: ignore[arg-type]

@@ -34,7 +34,7 @@ from genm._math.voting import order_by_majority
 from genm._math.weighted import weighted_sum
 from genm.align import Aligned
 from genm.errors import InputError
-from genm.records import Run
+from genm.records import Run, check_kind
 
 Array: TypeAlias = NDArray[np.float64]
 Weights: TypeAlias = Mapping[str, float] | Sequence[float] | Array
@@ -64,6 +64,7 @@ def fuse_runs(
     reciprocal rank fusion is "sum" over scores that were normalised by "reciprocal". `top` keeps that many
     documents of each query.
     """
+    check_kind("aligned", aligned, Aligned, "Make it by genm.align_runs.")
     if method not in METHODS:
         raise InputError(f"method: expected one of {', '.join(METHODS)}; found {method!r}.")
     if weights is not None and method != "sum":
@@ -110,7 +111,13 @@ def _weights(aligned: Aligned, weights: Weights) -> Array:
                 f"found {', '.join(map(str, weights)) or 'none'}."
             )
         weights = [weights[ranker] for ranker in rankers]
-    values = np.asarray(weights, np.float64)
+    try:
+        values = np.asarray(weights, np.float64)
+    except (TypeError, ValueError):
+        found = f"{weights!r:.60}"
+        raise InputError(
+            f"weights: expected numbers; found {found}. A rule that needs none is named by `method`."
+        ) from None
     if values.shape != (len(rankers),):
         raise InputError(
             f"weights: expected {len(rankers)} numbers, for {', '.join(rankers)}; found shape {values.shape}."

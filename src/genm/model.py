@@ -17,7 +17,7 @@ from types import NoneType
 from typing import IO, Any, Literal, get_args, get_origin, get_type_hints
 
 from genm.errors import ModelError
-from genm.records import Normalizer
+from genm.records import Normalizer, check_kind
 
 MODEL_VERSION = 1
 _HEAD = "genm-model"
@@ -64,6 +64,7 @@ class Model:
 
 def save_model(model: Model, path: str | Path) -> None:
     """Write the model as JSON; the file appears whole or not at all."""
+    check_kind("model", model, Model, "A fuser gives its own by to_model().")
     text = json.dumps(model_to_json(model), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     if Path(path).is_dir():
         raise ModelError(f"{path}: expected a file to write; found a folder. Name a file in it.")

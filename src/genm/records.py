@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genm._math.ordering import rank_order, ranked_as_given
+from genm.errors import InputError
 from genm.ids import Ids, byte_order
 
 
@@ -133,6 +134,12 @@ class Normalizer:
         return (
             f"Normalizer({', '.join([repr(self.kind), *(f'{f.name}={getattr(self, f.name)!r}' for f in changed)])})"
         )
+
+
+def check_kind(what: str, value: object, kind: type, advice: str) -> None:
+    """Refuse a value of another kind than the one that must come here; says what to do instead."""
+    if not isinstance(value, kind):
+        raise InputError(f"{what}: expected {kind.__name__}; found {type(value).__name__}. {advice}")
 
 
 def contents(notes: Sized, **parts: Sized) -> str:

@@ -225,3 +225,18 @@ def test_many_long_queries_agree_with_dictionaries_whatever_the_threads(monkeypa
     for threads in ("1", "3"):
         monkeypatch.setenv("GENM_THREADS", threads)
         assert rows_of(align_runs(named, qrels_of(grades))) == rows
+
+
+@pytest.mark.parametrize(
+    ("runs", "qrels", "message"),
+    [
+        (run_of(BM25), None, r"runs: expected Sequence; found Run. Give runs by name, or a list"),
+        ({"bm25": "bm25.trec"}, None, r"runs\['bm25'\]: expected Run; found str. Read it first, by genm.read_run"),
+        ("bm25.trec", None, r"runs\[0\]: expected Run; found str"),
+        ([run_of(BM25)], "qrels.txt", r"qrels: expected Qrels; found str. Read them first"),
+        ([run_of(BM25)], run_of(BM25), r"qrels: expected Qrels; found Run"),
+    ],
+)
+def test_what_is_no_run_and_no_judgments(runs: object, qrels: object, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        align_runs(runs, qrels)  # type: ignore[arg-type]

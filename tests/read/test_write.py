@@ -146,3 +146,10 @@ def test_texts_keep_to_their_lines(tmp_path):
     with pytest.raises(InputError, match="white space"):
         write_texts(["a b"], ["one"], path)
     assert path.read_bytes() == b"a\tone two three\nb\t\n"
+
+
+def test_runs_and_judgments_are_not_mixed_up(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"run: expected Run; found Qrels. Judgments are written by write_qrels"):
+        write_run(qrels_from_dict({"q": {"d": 1}}), tmp_path / "x")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"qrels: expected Qrels; found Run"):
+        write_qrels(RUN, tmp_path / "x")  # type: ignore[arg-type]

@@ -15,7 +15,7 @@ from genm.align.normalizers import Normalize, normalizers_of, per_ranker, rules_
 from genm.errors import InputError
 from genm.ids import Ids, find, unite
 from genm.progress import Progress, silent
-from genm.records import Note, Qrels, Run
+from genm.records import Note, Qrels, Run, check_kind
 
 T = TypeVar("T", bound=np.generic)
 
@@ -43,6 +43,8 @@ def align_runs(
     name weigh 1.
     """
     given = _named(runs)
+    if qrels is not None:
+        check_kind("qrels", qrels, Qrels, "Read them first, by genm.read_qrels.")
     rankers = tuple(given)
     normalizers = normalizers_of(normalize, rankers)
     depths = tuple(_depth(d) for d in per_ranker("depth", depth, rankers))
@@ -203,6 +205,10 @@ def _grades(
 
 
 def _named(runs: Mapping[str, Run] | Sequence[Run]) -> dict[str, Run]:
+    if not isinstance(runs, Mapping):
+        check_kind("runs", runs, Sequence, "Give runs by name, or a list of them.")
+    for key, run in runs.items() if isinstance(runs, Mapping) else enumerate(runs):
+        check_kind(f"runs[{key!r}]", run, Run, "Read it first, by genm.read_run.")
     pairs = list(runs.items()) if isinstance(runs, Mapping) else [(run.name, run) for run in runs]
     if not pairs:
         raise InputError("runs: expected at least one run; found none. Give a run per ranker.")

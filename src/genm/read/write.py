@@ -16,7 +16,7 @@ from genm.errors import InputError
 from genm.ids import Ids
 from genm.model import whole_file
 from genm.read.report import shown
-from genm.records import Qrels, Run
+from genm.records import Qrels, Run, check_kind
 
 if TYPE_CHECKING:
     import polars as pl
@@ -32,6 +32,7 @@ def write_run(run: Run, destination: Destination, *, tag: str | None = None) -> 
 
     Ranks count from 1. Names ending in .gz or .zst are packed. A file appears whole or not at all.
     """
+    check_kind("run", run, Run, "Judgments are written by write_qrels.")
     tag = tag if tag is not None else re.sub(r"\s+", "_", run.name.strip()) or "run"
     _check_word(tag, "tag")
     _check_ids(run.queries, "query", comment=True)
@@ -47,6 +48,7 @@ def write_run(run: Run, destination: Destination, *, tag: str | None = None) -> 
 
 def write_qrels(qrels: Qrels, destination: Destination) -> None:
     """Write judgments as TREC lines `query 0 document relevance`; `-` is standard output."""
+    check_kind("qrels", qrels, Qrels, "Runs are written by write_run.")
     _check_ids(qrels.queries, "query", comment=True)
     _check_ids(qrels.docs, "document")
     with opened(destination) as file:
