@@ -88,6 +88,14 @@ def test_a_rule_that_beats_learning_is_told_of(fitted, capsys):
     assert "Try --normalize auto, or use it" in capsys.readouterr().err
 
 
+def test_weighted_figures_are_called_so(genm, sample):
+    (sample / "weights.txt").write_text("".join(f"{q} {q % 3}\n" for q in range(1, 31)))
+    words = ("fit", *RANKERS, "--qrels", "qrels.txt", "--method", "bat", "--folds", "2")
+    note = "note: in training and held-out figures each query counts by its weight"
+    assert note in genm(*words, "--query-weights", "weights.txt").err
+    assert note not in genm(*words).err
+
+
 def test_nothing_to_learn_from_one_run(genm, sample):
     found = genm("fit", "bm25.trec", "--qrels", "qrels.txt", "--method", "bat", "--folds", "2")
     assert found.code == 0

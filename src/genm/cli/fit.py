@@ -160,6 +160,10 @@ def fit(
     for run in loaded.values():
         say_notes(run.notes)
     say_notes((*(judged.notes if judged else ()), *aligned.notes))
+    if weights is not None and evidence is not None:
+        say(
+            "note: in training and held-out figures each query counts by its weight; genm evaluate counts all alike"
+        )
     if len(loaded) == 1:
         say("note: there is one run: its weight is 1, and there is nothing to learn. Give the others as well.")
     model = fuser.to_model()
