@@ -14,6 +14,7 @@ import os
 import platform
 import time
 from collections.abc import Callable
+from functools import partial
 
 import numba
 import numpy as np
@@ -85,9 +86,9 @@ def lines() -> None:
             best=whole.value,
             width=whole.width,
             agrees=abs(value_at(problem, others + whole.middle * direction) - whole.value) < 1e-12,
-            full_ms=quickest(lambda o=others, d=direction: line_profile(problem, o, d, 0.0, 1.0, room=room)),
-            bracket_ms=quickest(lambda o=others, d=direction: line_profile(problem, o, d, 0.15, 0.35, room=room)),
-            value_ms=quickest(lambda o=others: value_at(problem, o)),
+            full_ms=quickest(partial(line_profile, problem, others, direction, 0.0, 1.0, room=room)),
+            bracket_ms=quickest(partial(line_profile, problem, others, direction, 0.15, 0.35, room=room)),
+            value_ms=quickest(partial(value_at, problem, others)),
         )
 
 

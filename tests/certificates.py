@@ -51,6 +51,35 @@ def success(cutoff: int) -> Measure:
     return lambda ranked, known: Fraction(any(g > 0 for g in ranked[:cutoff]))
 
 
+def interpolated_precision(level: float) -> Measure:
+    """Return the highest precision at any relevant document from the needed one on."""
+
+    def value(ranked: list[Fraction], known: int) -> Fraction:
+        found, highest = 0, Fraction(0)
+        for rank, gain in enumerate(ranked, 1):
+            found += gain > 0
+            if gain > 0 and found >= int(level * known + 0.9):
+                highest = max(highest, Fraction(found, rank))
+        return highest
+
+    return value
+
+
+def bpref(n_missing: int) -> Measure:
+    """Return how many relevant documents precede others, where all documents, and some more others, are judged."""
+
+    def value(ranked: list[Fraction], known: int) -> Fraction:
+        total, above, others = Fraction(0), 0, sum(g == 0 for g in ranked) + n_missing
+        for gain in ranked:
+            if gain == 0:
+                above += 1
+            else:
+                total += 1 - (Fraction(min(above, known), min(known, others)) if above else 0)
+        return total / known if known else Fraction(0)
+
+    return value
+
+
 def dcg(cutoff: int) -> Measure:
     """Discounts are irrational: they enter as the fractions that their float64 values are."""
 
@@ -112,7 +141,13 @@ Gain = Callable[[int, int], Fraction]
 """From a relevant row's place among the relevant ones and its rank to what it adds."""
 
 
-def leaf_bound(rows: list[list[Fraction]], relevant: set[int], gain: Gain, corners: Sequence[Vector]) -> Fraction:
+def leaf_bound(
+    rows: list[list[Fraction]],
+    relevant: set[int],
+    gain: Gain,
+    corners: Sequence[Vector],
+    fold: Callable[[list[Fraction]], Fraction] = lambda gains: sum(gains, Fraction(0)),
+) -> Fraction:
     """Return the bound of one query over a simplex: pairs lost at all corners are lost, all others are won.
 
     A pair that ties at all corners ties in the whole simplex: the earlier row is above.
@@ -126,7 +161,7 @@ def leaf_bound(rows: list[list[Fraction]], relevant: set[int], gain: Gain, corne
             tied = all(g == 0 for g in gaps)
             above += (tied and d < j) or (not tied and all(g <= 0 for g in gaps))
         lost.append(above)
-    return sum((gain(i, i + c) for i, c in enumerate(sorted(lost), 1)), Fraction(0))
+    return fold([gain(i, i + c) for i, c in enumerate(sorted(lost), 1)])
 
 
 def tree_leaves(

@@ -11,19 +11,28 @@ from problems import made_up
 
 from genm._math.climbing import climb
 from genm.align import Aligned
-from genm.auto import AutoFuser, fit, make_fuser
+from genm.auto import fit
 from genm.errors import ConvergenceWarning, InputError
 from genm.evaluate import evaluate_aligned, parse_measure
-from genm.learn import BarrierFuser, ExactFuser, NewtonFuser
+from genm.learn import BarrierFuser, ExactFuser, NewtonFuser, OnlineFuser
 from genm.learn.problem import Problem
 from genm.learn.tasks import tasks_of
 
-MEASURES = ["AP", "AP@10", "P@5", "R@10", "RR", "RR@3", "nDCG", "nDCG@10", "Success@3", "Rprec"]
+MEASURES = [
+    "AP", "AP@10", "P@5", "R@10", "RR", "RR@3", "nDCG", "nDCG@10", "Success@3", "Rprec", "Bpref", "Judged@8",
+    "IPrec@0.3",
+]  # fmt: skip
 
 
 def reached(aligned: Aligned, weights: np.ndarray, measure: str = "AP") -> float:
     values = evaluate_aligned(aligned, weights, measure).values[:, 0]
     return float(aligned.query_weights @ values / aligned.query_weights.sum())
+
+
+def judged(aligned: Aligned) -> Aligned:
+    """Return the data with a verdict on every third of the other documents, for measures that look at these."""
+    others = (aligned.relevance != 1) & (np.arange(len(aligned.doc)) % 3 == 0)
+    return replace(aligned, relevance=np.where(others, 0, aligned.relevance).astype(np.int32))
 
 
 def grid(n_rankers: int, steps: int) -> list[np.ndarray]:
@@ -33,10 +42,10 @@ def grid(n_rankers: int, steps: int) -> list[np.ndarray]:
     return list(np.column_stack([points, steps - points.sum(axis=1)]) / steps)
 
 
-@settings(deadline=None, max_examples=10)
+@settings(deadline=None, max_examples=6)
 @given(
     st.integers(0, 10**6),
-    st.lists(st.floats(0.0, 1.2), min_size=2, max_size=5),
+    st.lists(st.floats(0.0, 1.2), min_size=2, max_size=4),
     st.integers(2, 10),
     st.integers(10, 60),
     st.booleans(),
@@ -51,7 +60,7 @@ def test_never_below_the_smooth_fusers_in_training(
     exact = ExactFuser().fit(aligned)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        smooth = [NewtonFuser().fit(aligned).weights_, AutoFuser(folds=2, repeats=1).fit(aligned).learned_]
+        smooth = [fuser.fit(aligned).weights_ for fuser in (NewtonFuser(), BarrierFuser(), OnlineFuser())]
     assert exact.objective_ >= max(reached(aligned, weights) for weights in smooth) - 1e-12
 
 
@@ -63,15 +72,9 @@ def test_no_line_through_the_weights_improves_them() -> None:
         assert climb(tasks, fuser.best_weights_)[1] == pytest.approx(fuser.best_value_, abs=1e-12)
 
 
-def test_never_below_the_barrier_fuser_either() -> None:
-    for seed in range(2):
-        aligned = made_up(seed, quality=(0.7, 0.6, 0.5))
-        assert ExactFuser().fit(aligned).objective_ >= reached(aligned, BarrierFuser().fit(aligned).weights_)
-
-
 @pytest.mark.parametrize("measure", MEASURES)
 def test_two_rankers_no_scan_finds_more(measure: str) -> None:
-    aligned = made_up(2, quality=(0.9, 0.7), n_queries=10)
+    aligned = judged(made_up(2, quality=(0.9, 0.7), n_queries=10))
     fuser = ExactFuser(measure=measure).fit(aligned)
     scan = max(reached(aligned, np.array([w, 1 - w]), measure) for w in np.linspace(0.0005, 0.9995, 700))
     assert fuser.objective_ >= scan - 1e-12
@@ -83,7 +86,7 @@ def test_two_rankers_no_scan_finds_more(measure: str) -> None:
 
 @pytest.mark.parametrize("measure", MEASURES)
 def test_three_rankers_no_grid_finds_more_than_the_certified_bound(measure: str) -> None:
-    aligned = made_up(6, quality=(0.8, 0.7, 0.5), n_queries=5, n_docs=30, n_relevant=4)
+    aligned = judged(made_up(6, quality=(0.8, 0.7, 0.5), n_queries=5, n_docs=30, n_relevant=4))
     plain = ExactFuser(measure=measure).fit(aligned)
     proved = ExactFuser(measure=measure, certify=True, seconds=600.0).fit(aligned)
     assert plain.bound_ is plain.gap_ is plain.optimum_ is None
@@ -185,7 +188,7 @@ def test_weights_that_owe_more_to_a_tie_are_kept_and_leave_no_gap() -> None:
 
 
 def test_the_seed_decides_the_random_lines() -> None:
-    aligned = made_up(13, quality=(0.5,) * 5, n_queries=20, n_docs=100)
+    aligned = made_up(13, quality=(0.5,) * 4, n_queries=15, n_docs=60)
     same = [ExactFuser(seed=3).fit(aligned).weights_.tolist() for _ in range(2)]
     assert same[0] == same[1]
     assert any(ExactFuser(seed=s).fit(aligned).weights_.tolist() != same[0] for s in (0, 2))
@@ -201,15 +204,11 @@ def test_history_tells_the_measure_and_map() -> None:
     assert {step.start for step in fuser.history_} == {0, 1}
 
 
-def test_by_its_name_it_takes_every_measure_it_can_follow() -> None:
-    fuser = fit(made_up(15), method="exact", measure="nDCG@10")
-    assert isinstance(fuser, ExactFuser)
-    assert fuser.to_model().measure == "nDCG@10"
-    for measure in ("Bpref", "Judged@5", "IPrec@0.2"):
-        with pytest.raises(InputError, match="'exact' cannot maximise"):
-            make_fuser("exact", measure=measure)
-        with pytest.raises(InputError, match="'exact' cannot maximise"):
-            ExactFuser(measure=measure).fit(made_up(15))
+def test_by_its_name_it_takes_every_measure() -> None:
+    for measure in ("nDCG@10", "Bpref", "Judged@5", "IPrec@0.2"):
+        fuser = fit(made_up(15), method="exact", measure=measure)
+        assert isinstance(fuser, ExactFuser)
+        assert fuser.to_model().measure == measure
 
 
 @pytest.mark.parametrize(

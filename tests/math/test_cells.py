@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from genm._math.cells import Optimum, best_weights, leaves
 from genm._math.climbing import climb
 from genm._math.crossings import line_profile, value_at
-from genm._math.gains import Problem, binary_problem, graded_problem
+from genm._math.gains import Problem, binary_problem, bpref_problem, graded_problem
 from genm.errors import InputError
 
 
@@ -150,7 +150,9 @@ def check(found: Optimum, queries: list[list[tuple[list[list[Fraction]], set[int
         [row for q in scaled for row in q[0][0]],
     )
     for corners, claimed in claims:
-        bound = sum(s * exact.leaf_bound(rows, rel, gain, corners) for q in scaled for rows, rel, s, gain in q)
+        bound = sum(
+            s * exact.leaf_bound(rows, rel, gain, corners, *fold) for q in scaled for rows, rel, s, gain, *fold in q
+        )
         assert bound <= Fraction(claimed) + Fraction(1, 10**12)
     assert max(claimed for _, claimed in claims) <= found.upper + 1e-12
     ours = list(leaves(tree))
@@ -202,6 +204,32 @@ def test_certificates_of_average_precision_hold_in_exact_arithmetic(queries):
         pairs, [Fraction(1, 2)] * 2, [Fraction(w) for w in found.weights], exact.average_precision(10**6)
     )
     assert float(at) == pytest.approx(found.value, abs=1e-12)
+    assert found.value <= found.upper <= found.value + 1e-9
+
+
+@settings(deadline=None, max_examples=10)
+@given(small_queries(), st.booleans())
+def test_certificates_of_iprec_and_bpref_hold_in_exact_arithmetic(queries, largest):
+    """The one takes the largest gain from the second relevant row on, the other goes by the rows above alone."""
+    starts, scores, grades = as_arrays(queries)
+    known = np.array([max(sum(g > 0 for g in own), 2) for _, own in queries])
+    others = np.array([sum(g == 0 for g in own) + 1 for _, own in queries])
+    half = np.ones(2)
+    if largest:
+        problem = binary_problem(starts, scores, grades > 0, known, half, measure="IPrec", recall=1.0 / max(known))
+    else:
+        problem = bpref_problem(starts, scores, grades > 0, known, others, half)
+    found = best_weights(problem, certificate=True)
+    tasks = []
+    for (rows, own), R, N in zip(queries, known.tolist(), others.tolist(), strict=True):
+        relevant, least = {d for d, g in enumerate(own) if g > 0}, max(int(R / max(known) + 0.9), 1)
+        if largest:
+            best = lambda gains, least=least: max(gains[least - 1 :], default=Fraction(0))  # noqa: E731
+            tasks.append([(rows, relevant, Fraction(1, 2), lambda i, rank: Fraction(i, rank), best)])
+        else:
+            kept = lambda i, rank, R=R, N=N: 1 - Fraction(min(rank - i, R), min(R, N))  # noqa: E731
+            tasks.append([(rows, relevant, Fraction(1, 2 * R), kept)])
+    check(found, tasks)
     assert found.value <= found.upper <= found.value + 1e-9
 
 

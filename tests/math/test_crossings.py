@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from genm._math import crossings
 from genm._math.crossings import line_profile, value_at
-from genm._math.gains import Problem, binary_problem, graded_problem
+from genm._math.gains import Problem, binary_problem, bpref_problem, graded_problem
 from genm.errors import InputError
 
 MEASURES = {
@@ -20,7 +20,10 @@ MEASURES = {
     "RR": exact.reciprocal_rank,
     "success": exact.success,
     "Rprec": lambda cutoff: exact.r_precision(),
+    "IPrec": lambda cutoff: exact.interpolated_precision(LEVEL),
+    "bpref": lambda cutoff: exact.bpref(1),
 }
+LEVEL = 0.4
 ENDS = (Fraction(-1, 4), Fraction(5, 4))
 
 
@@ -51,6 +54,11 @@ def arrays(queries: list[exact.Query]) -> tuple[np.ndarray, np.ndarray, np.ndarr
 def as_problem(queries: list[exact.Query], measure: str, cutoff: int | None) -> Problem:
     starts, scores, gains, known = arrays(queries)
     weights = np.arange(1.0, len(known) + 1.0)
+    if measure == "bpref":
+        others = np.add.reduceat(gains == 0, starts[:-1]) + 1
+        return bpref_problem(starts, scores, gains > 0, known, others, weights)
+    if measure == "IPrec":
+        return binary_problem(starts, scores, gains > 0, known, weights, measure="IPrec", recall=LEVEL)
     return binary_problem(starts, scores, gains > 0, known, weights, measure=measure, cutoff=cutoff)
 
 

@@ -53,13 +53,19 @@ def test_the_map_is_measured_at_its_points(land) -> None:
     assert ternary["values"][ternary["best"]] == max(ternary["values"])
 
 
-def test_measures_without_steps_are_measured_here_and_there() -> None:
+@pytest.mark.parametrize("measure", ["Bpref", "Judged@5", "IPrec@0.4"])
+def test_every_measure_has_exact_steps(measure: str) -> None:
     aligned = made_up(0, n_queries=4, n_docs=30)
-    bpref = Landscape(aligned, parse_measure("Bpref"), np.array([0.5, 0.3, 0.2]))
-    line = bpref.lines()[0]
-    assert not line["exact"]
-    assert line["n_steps"] == 50
-    assert bpref.plateaus() is None
+    aligned.relevance[(aligned.relevance != 1) & (np.arange(len(aligned.doc)) % 3 == 0)] = 0
+    land = Landscape(aligned, parse_measure(measure), np.array([0.5, 0.3, 0.2]))
+    line = land.lines()[0]
+    assert line["exact"]
+    assert len(line["values"]) > 3
+    others = others_of(land.weights, 0)
+    for left, right, value in zip(line["points"], line["points"][1:], line["values"], strict=False):
+        middle = 0.5 * (left + right)
+        assert land.value((1 - middle) * others + middle * np.eye(3)[0]) == pytest.approx(value, abs=1e-9)
+    assert land.plateaus() is not None
 
 
 @settings(max_examples=60, deadline=None)

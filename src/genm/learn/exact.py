@@ -17,12 +17,14 @@ from genm.align import Aligned
 from genm.errors import ConvergenceWarning, InputError
 from genm.evaluate import Measure, MeasureLike, parse_measure
 from genm.learn._base import Fuser, Step
+from genm.learn.barrier import BarrierFuser
 from genm.learn.newton import NewtonFuser
+from genm.learn.online import OnlineFuser
 from genm.learn.plateau import Plateau, centre_of_plateau, plateau_around
 from genm.learn.problem import Beta, Problem
 from genm.learn.scorer import Scorer, with_level
 from genm.learn.starts import simple_starts
-from genm.learn.tasks import check_measure, tasks_of
+from genm.learn.tasks import tasks_of
 from genm.model import Model
 from genm.progress import Progress, silent
 
@@ -35,11 +37,11 @@ APART = 1e-3
 class ExactFuser(Fuser):
     """Learn weights by exact line search, and certify them if asked (ours; no sampling, no smoothing).
 
-    Objective: the measure itself, any that is a function of the ranking (AP, P@k, R@k, RR, nDCG, Success@k,
-    Rprec). Set: the simplex. Two rankers: the best of the whole line, certified. More: from the optima of the
-    smoothed MAP, gEnM.BAT's among them, and the simple weights, the `n_climbs` best of them, along one ranker
-    against all others, one against one, and `n_random` random lines a round, until no line improves; never worse
-    than where it began, and so never below gEnM.BAT on the training queries.
+    Objective: the measure itself, any of `genm.evaluate`, for all are functions of the ranking. Set: the simplex.
+    Two rankers: the best of the whole line, certified. More: from the simple weights and the optima of the smoothed
+    MAP, those of gEnM.BAT, gEnM.IP and gEnM.ON among them, the `n_climbs` best, along one ranker against all
+    others, one against one, and `n_random` random lines a round, until no line improves. It is never worse than
+    where it began, and so never below these three, with the same level and beta, on the training queries.
 
     `certify=True` goes on with branch and bound over the whole simplex until at most `gap` is left, or for
     `seconds`; without a time limit met the result is the same on any machine. `weights="centre"` takes the centre
@@ -128,7 +130,7 @@ class ExactFuser(Fuser):
         return replace(super().to_model(), measure=str(self._measure()), relevance_level=self._measure().rel)
 
     def _measure(self) -> Measure:
-        return check_measure(with_level(parse_measure(self.measure), self.level))
+        return with_level(parse_measure(self.measure), self.level)
 
     def _check_options(self) -> None:
         if self.weights not in ("best", "centre"):
@@ -174,7 +176,8 @@ class ExactFuser(Fuser):
         found = [quasi_newton(smooth.gradient, start, tol=1e-6, max_iter=100).alpha for start in begun]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # any point will do to begin at
-            found.append(NewtonFuser(seed=self.seed).fit_problem(smooth).weights_)
+            smoothed = NewtonFuser(seed=self.seed), BarrierFuser(seed=self.seed), OnlineFuser()
+            found += [fuser.fit_problem(smooth).weights_ for fuser in smoothed]
         kept: list[Array] = []
         for weights in sorted([*found, uniform, *units], key=scorer.mean, reverse=True):
             if all(float(np.abs(weights - other).max()) > APART for other in kept):

@@ -1,12 +1,11 @@
-"""The training queries as the exact methods want them, for any measure that those can follow."""
+"""The training queries as the exact methods want them, for any measure."""
 
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.gains import BinaryMeasure, Problem, binary_problem, graded_problem
+from genm._math.gains import BinaryMeasure, Problem, binary_problem, bpref_problem, graded_problem
 from genm.align import Aligned
-from genm.align.aligned import offsets, per_query
-from genm.errors import InputError
+from genm.align.aligned import UNJUDGED, offsets, per_query
 from genm.evaluate import Measure
 
 Array = NDArray[np.float64]
@@ -18,17 +17,12 @@ _BINARY: dict[str, BinaryMeasure] = {
     "RR": "RR",
     "Success": "success",
     "Rprec": "Rprec",
+    "IPrec": "IPrec",
 }
 
 
 def check_measure(measure: Measure) -> Measure:
-    """Return the measure if its value can be followed from swap to swap."""
-    if measure.name != "nDCG" and measure.name not in _BINARY:
-        known = ", ".join([*_BINARY, "nDCG"])
-        raise InputError(
-            f"method 'exact' cannot maximise {measure}: expected one of {known}, with or without a cutoff. "
-            f"Use one of these, or method 'auto'."
-        )
+    """Return the measure: its value can be followed from swap to swap, as that of any function of the ranking."""
     return measure
 
 
@@ -36,26 +30,33 @@ def tasks_of(aligned: Aligned, measure: Measure) -> Problem:
     """Return what the exact methods maximise: the measure's weighted mean over all queries of `aligned`.
 
     Relevant documents that no ranker returned count as everywhere else; where the measure passes over unjudged
-    documents, their rows are left out.
+    documents, their rows are left out. To Judged every judged document is relevant, whatever its grade.
     """
-    check_measure(measure)
     starts, scores, relevance = aligned.starts, aligned.scores, aligned.relevance
-    if measure.judged_only:
+    weights, known = aligned.query_weights, aligned.n_relevant(measure.rel)
+    if measure.name == "Judged":
+        judged = relevance != UNJUDGED
+        counts = per_query(judged, starts)
+        return binary_problem(starts, scores, judged, counts, weights, measure="judged", cutoff=measure.cutoff)
+    if measure.judged_only or measure.name == "Bpref":
         judged = relevance >= 0
         starts, scores, relevance = offsets(per_query(judged, starts)), scores[judged], relevance[judged]
-    if measure.name != "nDCG":
-        return binary_problem(
-            starts,
-            scores,
-            relevance >= measure.rel,
-            aligned.n_relevant(measure.rel),
-            aligned.query_weights,
-            measure=_BINARY[measure.name],
-            cutoff=measure.cutoff,
-        )
-    gains = _gains(relevance, measure)
-    ideal = _ideal(aligned, measure)
-    return graded_problem(starts, scores, gains, ideal, aligned.query_weights, cutoff=measure.cutoff)
+    if measure.name == "Bpref":
+        others = aligned.n_relevant(0) - known
+        return bpref_problem(starts, scores, relevance >= measure.rel, known, others, weights)
+    if measure.name == "nDCG":
+        gains, ideal = _gains(relevance, measure), _ideal(aligned, measure)
+        return graded_problem(starts, scores, gains, ideal, weights, cutoff=measure.cutoff)
+    return binary_problem(
+        starts,
+        scores,
+        relevance >= measure.rel,
+        known,
+        weights,
+        measure=_BINARY[measure.name],
+        cutoff=measure.cutoff,
+        recall=measure.recall or 0.0,
+    )
 
 
 def _gains(relevance: NDArray[np.int32], measure: Measure) -> Array:

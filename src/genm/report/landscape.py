@@ -19,8 +19,6 @@ MOST_STEPS = 600
 PLATEAU_LOSS = 0.005
 N_GRID = 24
 """The map's grid: weights in 24ths, 325 points."""
-N_POINTS = 50
-"""Where a measure has no exact steps: this many intervals, measured in their middles."""
 
 
 class Landscape:
@@ -31,8 +29,7 @@ class Landscape:
         self._query_weights = aligned.query_weights
         self.rankers, self.weights = aligned.rankers, weights
         self.here = self.value(weights)
-        # Bpref and Judged look at more than the relevant documents: they have no steps to follow
-        self._problem = None if measure.name in ("Bpref", "Judged", "IPrec") else tasks_of(aligned, measure)
+        self._problem = tasks_of(aligned, measure)
 
     def value(self, weights: Array) -> float:
         """Return the mean of the measure."""
@@ -51,7 +48,7 @@ class Landscape:
 
     def plateaus(self) -> list[list[float]] | None:
         """Return between which weights each ranker may stand at a loss of no more than PLATEAU_LOSS."""
-        if self._problem is None or len(self.rankers) == 1:
+        if len(self.rankers) == 1:
             return None
         found = plateau_around(self._problem, self.weights, self.here - PLATEAU_LOSS, PLATEAU_LOSS)
         return [[float(low), float(high)] for low, high in zip(found.low, found.high, strict=True)]
@@ -80,25 +77,18 @@ class Landscape:
     def _line(self, k: int, room: Room) -> Line:
         others = others_of(self.weights, k)
         direction = np.eye(len(self.weights))[k] - others
-        if self._problem is None:
-            points = np.linspace(0.0, 1.0, N_POINTS + 1)
-            values = np.array([self.value(others + t * direction) for t in 0.5 * (points[1:] + points[:-1])])
-            at = int(np.argmax(values))
-            best = [float(points[at]), float(points[at + 1]), float(values[at])]
-        else:
-            line = line_profile(self._problem, others, direction, 0.0, 1.0, whole=True, room=room)
-            points, values, best = line.breakpoints, line.values, [line.low, line.high, line.value]
-        kept, heights, tolerance = join_steps(points, values, MOST_STEPS)
+        line = line_profile(self._problem, others, direction, 0.0, 1.0, whole=True, room=room)
+        kept, heights, tolerance = join_steps(line.breakpoints, line.values, MOST_STEPS)
         return {
             "ranker": self.rankers[k],
             "points": kept.tolist(),
             "values": heights.tolist(),
             "tolerance": tolerance,
-            "n_steps": len(values),
-            "exact": self._problem is not None,
+            "n_steps": len(line.values),
+            "exact": True,
             "weight": float(self.weights[k]),
             "value": self.here,
-            "best": best,
+            "best": [line.low, line.high, line.value],
         }
 
 
