@@ -84,8 +84,9 @@ def test_letters_that_the_terminal_lacks_are_escaped(monkeypatch):
 
 
 def test_closed_streams_are_no_fault(monkeypatch):
-    monkeypatch.setattr(sys, "stdout", None)
-    monkeypatch.setattr(sys, "stderr", None)
-    assert exit_code(lambda: print("nobody hears this")) == 0
+    for stream in ("stdin", "stdout", "stderr"):
+        monkeypatch.setattr(sys, stream, None)
+    assert exit_code(lambda: print("nobody hears this", sys.stdin.buffer.read())) == 0
+    sys.stdin.close()
     sys.stdout.close()
     sys.stderr.close()

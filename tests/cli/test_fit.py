@@ -121,7 +121,8 @@ def test_a_model_for_a_pipe_keeps_no_evidence_beside_it(genm, sample):
 
 
 @pytest.mark.parametrize(
-    "words", [("--method", "best"), ("--measure", "MAPP"), ("--normalize", "auto", "--method", "ip")]
+    "words",
+    [("--method", "best"), ("--measure", "MAPP"), ("--normalize", "auto", "--method", "ip"), ("--depth", "x=3")],
 )
 def test_the_call_is_checked_before_any_file_is_read(genm, tmp_path, words):
     assert "readable file" not in genm("fit", tmp_path / "no.trec", "--qrels", tmp_path / "no.txt", *words).fault

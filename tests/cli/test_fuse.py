@@ -140,3 +140,4 @@ def test_with_a_model_nothing_is_silent_either(genm, files, model):
 def test_names_that_do_not_fit_the_model_are_refused_before_runs_are_read(genm, files, model):
     message = f"{model}: expected runs named a, b; missing b and unknown c."
     assert message in genm("fuse", "--model", model, "a.trec", "c=nowhere.trec").fault
+    assert "found unknown c" in genm("fuse", "--method", "sum", "--depth", "c=3", "a=nowhere.trec").fault

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from genm.cli.inputs import (
     DuplicateRule,
     check_output,
+    check_rules,
     depths,
     named_paths,
     normalizers,
@@ -149,3 +150,12 @@ def test_the_rules_for_duplicates_are_those_of_the_readers():
     from typing import get_args
 
     assert tuple(rule.value for rule in DuplicateRule) == get_args(Duplicates)
+
+
+def test_rules_are_checked_against_the_names():
+    check_rules("auto", None, ["a", "b"])
+    check_rules({"a": "l2", "b": "qdrant-dbsf"}, {"a": 3, "b": 5}, {"a": "a.trec", "b": "b.trec"})
+    with pytest.raises(InputError, match=r"found 'minimax'. Did you mean minmax"):
+        check_rules("minimax", None, ["a"])
+    with pytest.raises(InputError, match=r"depth: expected a value for each of the rankers a; found unknown b"):
+        check_rules("minmax", {"b": 3}, ["a"])

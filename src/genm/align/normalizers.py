@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from difflib import get_close_matches
 from typing import TypeAlias, TypeVar, cast
 
 import numpy as np
@@ -50,8 +51,10 @@ def normalizer_of(value: str | Normalizer) -> Normalizer:
     elif value in KINDS:
         found = Normalizer(cast("NormalizerKind", value))
     else:
+        near = get_close_matches(value, (*KINDS, *ENGINES), n=1) if isinstance(value, str) else []
         raise InputError(
             f"normalize: expected one of {', '.join((*KINDS, *ENGINES))}, or a Normalizer; found {value!r}."
+            + (f" Did you mean {near[0]}?" if near else "")
         )
     _check(found)
     return found

@@ -37,6 +37,7 @@ from genm.cli.inputs import (
     Level,
     Runs,
     check_output,
+    check_rules,
     depths,
     named_paths,
     normalizers,
@@ -134,11 +135,13 @@ def fit(
     from genm.model import save_model
     from genm.read import read_query_weights
 
-    named_paths(runs, qrels, test_qrels, query_weights)
+    names = named_paths(runs, qrels, test_qrels, query_weights)
     check_output(model_path, standard=False)
     check_target(target, technique, window, normalize, depth, method)
     proof = exact_options(method, certify, seconds, gap, point)
     kind = normalizers(normalize or (["zscore"] if qrels is None else []))
+    cut = depths(depth or [])
+    check_rules(kind, cut, names)
     method = method or ("uns" if qrels is None else "auto")
     options = _options(method, measure, rel, _beta(beta) | proof, qrels is not None, kind == "auto")
     with progress_bars() as progress, compiling_ahead() as kernels_are_ready:
@@ -146,7 +149,7 @@ def fit(
         held = None if test_qrels is None else read_judgments(test_qrels, lenient=lenient, progress=progress)
         loaded = read_runs(runs, lenient=lenient, duplicates=duplicates, progress=progress)
         weights = None if query_weights is None else read_query_weights(query_weights)
-        align_as: dict[str, Any] = {"normalize": "minmax" if kind == "auto" else kind, "depth": depths(depth or [])}
+        align_as: dict[str, Any] = {"normalize": "minmax" if kind == "auto" else kind, "depth": cut}
         if target is not None:
             align_as = target_rules(target, loaded, technique, window)
         aligned = align_runs(loaded, judged, query_weights=weights, progress=progress, **align_as)

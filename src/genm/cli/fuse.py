@@ -13,6 +13,7 @@ from genm.cli.inputs import (
     OutputFile,
     Runs,
     check_output,
+    check_rules,
     depths,
     named_paths,
     normalizers,
@@ -91,6 +92,8 @@ def fuse(
     check_output(output)
     _check_options(method, weights, model, normalize, depth, k)
     given = None if weights is None else weights_by_name(weights, names)
+    kinds, cut = normalizers(normalize or []), depths(depth or [])
+    check_rules(kinds, cut, names)
     with progress_bars() as progress:
         if model is not None:
             from genm.learn import align_for_model
@@ -105,7 +108,6 @@ def fuse(
             from genm.align import align_runs
 
             loaded = read_runs(runs, lenient=lenient, duplicates=duplicates, progress=progress)
-            kinds, cut = normalizers(normalize or []), depths(depth or [])
             aligned = align_runs(loaded, normalize=kinds, depth=cut, progress=progress)
             rule = method or Rule.sum
             fused = fuse_runs(aligned, given, method=rule.value, k=60.0 if k is None else k, name=tag, top=top)

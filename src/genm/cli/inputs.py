@@ -215,3 +215,16 @@ def normalizers(values: Sequence[str]) -> "str | dict[str, str | Normalizer]":
     if found is None:
         return "minmax"
     return found if isinstance(found, str) else cast("dict[str, str | Normalizer]", found)
+
+
+def check_rules(
+    kinds: "str | dict[str, str | Normalizer]", cut: int | dict[str, int] | None, rankers: Iterable[str]
+) -> None:
+    """Refuse normalisers and depths that do not exist or do not fit the runs' names, before a run is read."""
+    from genm.align.normalizers import normalizers_of
+    from genm.align.normalizers import per_ranker as each
+
+    names = tuple(rankers)
+    if kinds != "auto":
+        normalizers_of(kinds, names)
+    each("depth", cut, names)
