@@ -1,10 +1,9 @@
 import json
-from dataclasses import replace
 
 import pytest
 
-from genm.cli.fit import METHODS, _say_what_does_better
-from genm.evidence import RRF, UNIFORM, evidence_path, load_evidence
+from genm.cli import fit
+from genm.cli.fit import METHODS
 
 RANKERS = ("bm25.trec", "dense.trec")
 
@@ -67,25 +66,16 @@ def test_judgments_held_back_for_testing(genm, sample):
     assert set(shown["test"]["AP"]) == {"bm25", "dense", "learned weights"}
 
 
-def test_what_was_learned_from_is_no_test(genm, sample):
+def test_what_the_table_does_not_show_is_told(genm, sample, monkeypatch):
+    asked = []
+    monkeypatch.setattr(fit, "say_what_does_better", lambda _, may_choose: asked.append(may_choose))
+    lines = [f"{q} Q0 noise{q}-{i} {i} {9 - i} noise\n" for q in range(1, 31) for i in range(3)]
+    (sample / "noise.trec").write_text("".join(lines))
     words = ("--qrels", "qrels.txt", "--test-qrels", "qrels.txt", "--method", "bat", "--folds", "2")
-    note = "note: 30 of 30 queries of --test-qrels were also learned from (first: 1)"
-    assert note in genm("fit", *RANKERS, *words).err
-
-
-def test_a_rule_that_beats_learning_is_told_of(fitted, capsys):
-    """The verdict speaks of the best single ranker; whoever reads only that would serve the worse of two."""
-    evidence = load_evidence(evidence_path(fitted[1])).evidence
-    _say_what_does_better(evidence, may_choose=True)
-    assert capsys.readouterr().err == ""
-    for rule, advice in ((RRF, "Use it: genm fuse --method rrf"), (UNIFORM, "Use it: genm fuse --method sum")):
-        lost = replace(evidence.gains[rule], difference=-0.1, low=-0.2, high=-0.05, p_values={"wilcoxon": 1e-9})
-        _say_what_does_better(replace(evidence, gains={**evidence.gains, rule: lost}), may_choose=False)
-        said = capsys.readouterr().err
-        assert said.startswith(f"note: held out, what needs no learning does better: {rule}, 0.")
-        assert said.endswith(f"(p = 1e-09). {advice}\n")
-    _say_what_does_better(replace(evidence, gains={**evidence.gains, UNIFORM: lost}), may_choose=True)
-    assert "Try --normalize auto, or use it" in capsys.readouterr().err
+    found = genm("fit", "bm25.trec", "noise.trec", *words)
+    assert "note: 30 of 30 queries of --test-qrels were also learned from (first: 1)" in found.err
+    assert "note: noise has weight 0, but it brings 90 rows" in found.err
+    assert asked == [False]
 
 
 def test_weighted_figures_are_called_so(genm, sample):
@@ -100,18 +90,6 @@ def test_nothing_to_learn_from_one_run(genm, sample):
     found = genm("fit", "bm25.trec", "--qrels", "qrels.txt", "--method", "bat", "--folds", "2")
     assert found.code == 0
     assert "note: there is one run: its weight is 1, and there is nothing to learn." in found.err
-
-
-def test_a_ranker_of_weight_0_may_still_bring_documents(genm, sample):
-    """Its scores are noise, but its list holds relevant documents that the other lacks."""
-    lines = [f"{q} Q0 noise{q}-{i} {i} {9 - i} noise\n" for q in range(1, 31) for i in range(3)]
-    (sample / "noise.trec").write_text("".join(lines))
-    words = ("fit", "bm25.trec", "noise.trec", "--qrels", "qrels.txt", "--method", "bat", "--folds", "2")
-    found = genm(*words, "--format", "json")
-    assert json.loads(found.out)["weights"]["noise"] == 0.0
-    assert (
-        "note: noise has weight 0, but it brings 90 rows of the fused run that no ranker with a weight" in found.err
-    )
 
 
 def test_a_model_for_a_pipe_keeps_no_evidence_beside_it(genm, sample):

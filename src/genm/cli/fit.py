@@ -19,6 +19,7 @@ from genm.cli.fit_exact import (
     learner,
     without_proof,
 )
+from genm.cli.fit_notes import say_what_does_better, say_what_is_not_held_back, say_what_weight_0_still_does
 from genm.cli.fit_target import (
     TargetName,
     Techniques,
@@ -170,7 +171,7 @@ def fit(
     if len(loaded) == 1:
         say("note: there is one run: its weight is 1, and there is nothing to learn. Give the others as well.")
     model = fuser.to_model()
-    _say_what_weight_0_still_does(model, aligned)
+    say_what_weight_0_still_does(model, aligned)
     if evidence is not None:
         from genm.evidence import with_evidence
 
@@ -180,13 +181,13 @@ def fit(
     tested = None
     if held is not None:
         if judged is not None:
-            _say_what_is_not_held_back(judged, held)
+            say_what_is_not_held_back(judged, held)
         tested = _test(model, loaded, held, measure, rel)
     if model_path is not None:  # before anything is printed: whoever reads may go away, the model stays
         save_model(model, model_path)
     _show(output, model, fuser, evidence, tested)
     if evidence is not None:
-        _say_what_does_better(evidence, may_choose=method == "auto" and kind != "auto" and target is None)
+        say_what_does_better(evidence, may_choose=method == "auto" and kind != "auto" and target is None)
     if model_path is not None:
         say(f"wrote {model_path}")
         if evidence is not None and Path(model_path).is_file():  # not beside a pipe or a device
@@ -210,44 +211,6 @@ def _options(
     )
     make_fuser(method, measure=measure, **options)
     return options
-
-
-def _say_what_weight_0_still_does(model: "Model", aligned: "Aligned") -> None:
-    """Tell of rankers that count for nothing and yet bring documents: switched off, they would take them along."""
-    idle = [k for k, weight in enumerate(model.weights) if weight == 0.0]
-    only = aligned.retrieved.any(axis=1) & ~aligned.retrieved[:, [w > 0.0 for w in model.weights]].any(axis=1)
-    for k in idle:
-        n = int((only & aligned.retrieved[:, k]).sum())
-        if n:
-            say(
-                f"note: {model.rankers[k]} has weight 0, but it brings {n:,} rows of the fused run that no ranker "
-                f"with a weight returned. Leave its run out, and they are gone."
-            )
-
-
-def _say_what_is_not_held_back(judged: "Qrels", held: "Qrels") -> None:
-    """Tell if the weights were learned from queries that they are tested on."""
-    both = set(judged.queries) & set(held.queries)
-    if both:
-        first = next(query_id for query_id in held.queries if query_id in both)
-        say(
-            f"note: {len(both):,} of {len(held.queries):,} queries of --test-qrels were also learned from (first: "
-            f"{first}): on them the figures are too good. Hold queries back from --qrels."
-        )
-
-
-def _say_what_does_better(evidence: "Evidence", *, may_choose: bool) -> None:
-    """Tell of rules that need no learning and yet clearly beat it: the verdict speaks of the best ranker alone."""
-    from genm.evidence import UNIFORM
-
-    for name, values in evidence.rules.items():
-        if evidence.outcome(name) == "worse":
-            use = f"genm fuse --method {'sum' if name == UNIFORM else 'rrf'}"
-            say(
-                f"note: held out, what needs no learning does better: {name}, {evidence.mean(values):.4f} against "
-                f"{evidence.held_out.mean:.4f} (p = {evidence.gains[name].p_values['wilcoxon']:.2g}). "
-                f"{'Try --normalize auto, or use it' if may_choose else 'Use it'}: {use}"
-            )
 
 
 def _keep_evidence(model_path: str, aligned: "Aligned", fuser: "Fuser", evidence: "Evidence", seed: int) -> None:
