@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from genm._math import crossings
 from genm._math.crossings import line_profile, value_at
 from genm._math.gains import Problem, binary_problem, bpref_problem, graded_problem
+from genm._math.swaps import fuse_likely
 from genm.errors import InputError
 
 MEASURES = {
@@ -148,6 +149,34 @@ def test_picking_bins_finds_what_sorting_everything_finds():
     for at in np.linspace(0.01, 0.99, 23):
         step = np.searchsorted(full.breakpoints, at) - 1
         assert full.values[step] == pytest.approx(value_at(problem, origin + at * direction), abs=1e-12)
+
+
+@pytest.mark.parametrize("measure", ["AP", "nDCG"])
+@pytest.mark.parametrize("direction", [[0.1, -0.05, -0.05], [-1.0, 0.4, 0.3], [0.9, -0.8, 2.0]])
+def test_blocks_that_are_passed_over_change_nothing(measure, direction):
+    """Relevant rows that stand high leave blocks below them, also away from equal weights."""
+    rng = np.random.default_rng(8)
+    sizes = np.array([900, 1, 700, 128, 0, 1100])
+    starts = np.concatenate(([0], np.cumsum(sizes)))
+    gains = np.where(rng.random(starts[-1]) < 0.02, rng.integers(1, 3, starts[-1]), 0).astype(np.float64)
+    scores = rng.random((starts[-1], 3)) + 0.8 * gains[:, None] - 0.5
+    weights = np.ones(len(sizes))
+    if measure == "nDCG":
+        problem = graded_problem(starts, scores, gains, weights * 9, weights)
+    else:
+        problem = binary_problem(starts, scores, gains > 0, np.full(len(sizes), 9), weights)
+    origin, line = np.array([0.3, 0.4, 0.3]), np.array(direction)
+    full = line_profile(problem, origin, line, 0.0, 1.0, whole=True)
+    quick = line_profile(problem, origin, line, 0.0, 1.0)
+    assert quick.value == pytest.approx(full.value, abs=1e-12)
+    assert value_at(problem, origin + quick.middle * line) == pytest.approx(quick.value, abs=1e-12)
+    for at in np.linspace(0.01, 0.99, 23):
+        step = np.searchsorted(full.breakpoints, at) - 1
+        assert full.values[step] == pytest.approx(value_at(problem, origin + at * line), abs=1e-12)
+    n = int(sizes[0])
+    u, rounded, ranges = np.empty((2, n)), np.empty((2, n), np.float32), np.empty((2, 2, 8), np.float32)
+    fuse_likely(problem, 0, len(problem.query), origin, origin + line, u[0], u[1], rounded, ranges)
+    assert np.isneginf(ranges[:, 1]).all(axis=0).any()
 
 
 def test_swap_points_crowded_together_are_still_sorted():

@@ -26,6 +26,9 @@ BinaryMeasure = Literal["AP", "P", "recall", "RR", "success", "Rprec", "judged",
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+BLOCK = 128
+"""Rows that are passed over together if none of them can swap with a relevant row."""
+
 
 class Gains(NamedTuple):
     """What relevant rows add to the value, by their place among the relevant ones and by the others above."""
@@ -61,6 +64,22 @@ class Problem(NamedTuple):
     """(T + 1) the relevant rows of a task are relevant_rows[relevant_starts[t]:relevant_starts[t + 1]]."""
     relevant_rows: Ints
     gains: Gains
+    blocks: "Blocks"
+
+
+class Blocks(NamedTuple):
+    """How far scores reach in blocks of rows, so that lines of weights can pass over many without looking.
+
+    With W the sum of weights, a fused score is W * mean + sum of (w_k - W / K) * (x_k - mean), and what stands
+    beside the mean is small for weights that are nearly equal.
+    """
+
+    starts: Ints
+    """(Q + 1) the blocks of a query."""
+    reach: Floats
+    """(blocks, K + 1, 2) lowest and highest mean of a row's scores, then score less mean of each ranker."""
+    size: Floats
+    """(K) the largest score of each ranker, without its sign."""
 
 
 @kernel
@@ -225,9 +244,10 @@ def _problem(starts: Ints, scores: Floats, query: Ints, counts: Ints, rows: Ints
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
     ends = np.concatenate(([0], np.cumsum(counts[live])))
+    columns = np.ascontiguousarray(scores[order].T, np.float64)
     return Problem(
         np.ascontiguousarray(starts, np.int64),
-        np.ascontiguousarray(scores[order].T, np.float64),
+        columns,
         order,
         np.ascontiguousarray(query[live], np.int64),
         ends.astype(np.int64),
@@ -241,4 +261,20 @@ def _problem(starts: Ints, scores: Floats, query: Ints, counts: Ints, rows: Ints
             gains.position,
             gains.discount,
         ),
+        _blocks(np.ascontiguousarray(starts, np.int64), columns),
     )
+
+
+def _blocks(starts: Ints, columns: Floats) -> Blocks:
+    """Bound the scores of every block of rows."""
+    counts = -(-np.diff(starts) // BLOCK)
+    ends = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
+    firsts = np.repeat(starts[:-1] - BLOCK * ends[:-1], counts) + BLOCK * np.arange(ends[-1])
+    reach = np.zeros((ends[-1], len(columns) + 1, 2))
+    mean = columns.mean(axis=0)
+    for k, values in enumerate((mean, *columns)):
+        apart = values - mean if k > 0 else values
+        if len(firsts):
+            reach[:, k, 0] = np.minimum.reduceat(apart, firsts)
+            reach[:, k, 1] = np.maximum.reduceat(apart, firsts)
+    return Blocks(ends, reach, np.abs(columns).max(axis=1, initial=0.0))

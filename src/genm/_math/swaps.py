@@ -13,15 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genm._math.compiled import kernel
-from genm._math.gains import Floats, Ints
+from genm._math.gains import BLOCK, Floats, Ints, Problem
 from genm._math.growing import longer_ints
 
 Singles = NDArray[np.float32]
 
 KEY_BITS = 52
 """Swap points are fixed-point numbers in units of 2^-52 of the line."""
-BLOCK = 128
-"""Rows that are passed over together if none of them can swap with a relevant row."""
 MAGIC = 2.0**52
 """Added to a smaller number it leaves the nearest whole one in the last bits, which is quick with vectors."""
 PART_BITS = 5
@@ -50,7 +48,14 @@ def fuse(columns: Floats, first: int, weights: Floats, out: Floats) -> None:
 
 @kernel
 def fuse_ends(
-    columns: Floats, first: int, w_low: Floats, w_high: Floats, u: Floats, v: Floats, rounded: Singles
+    columns: Floats,
+    first: int,
+    w_low: Floats,
+    w_high: Floats,
+    u: Floats,
+    v: Floats,
+    u_rounded: Singles,
+    v_rounded: Singles,
 ) -> None:
     """Write the fused scores at both ends, with the roundings of `fuse`, and both in single precision."""
     K = columns.shape[0]
@@ -66,7 +71,7 @@ def fuse_ends(
             for d in range(n):
                 at_low[d] += theirs[d] * wu
                 at_high[d] += theirs[d] * wv
-        short_low, short_high = rounded[0, low : low + n], rounded[1, low : low + n]
+        short_low, short_high = u_rounded[low : low + n], v_rounded[low : low + n]
         for d in range(n):
             short_low[d] = at_low[d]
             short_high[d] = at_high[d]
@@ -88,6 +93,76 @@ def extremes(values: Singles, lowest: Singles, highest: Singles) -> None:
             low, high = min(low, x), max(high, x)
         result[0], result[1] = low ^ ((low >> 31) & 0x7FFFFFFF), high ^ ((high >> 31) & 0x7FFFFFFF)
         lowest[block], highest[block] = result.view(np.float32)
+
+
+@kernel
+def _lowest_relevant(problem: Problem, task: int, end: int, weights: Floats) -> float:
+    """Return the lowest fused score of a relevant row of the task's query, in tasks up to `end`."""
+    lowest, columns, last = np.inf, problem.columns, task
+    while last < end and problem.query[last] == problem.query[task]:
+        last += 1
+    for g in range(problem.relevant_starts[task], problem.relevant_starts[last]):
+        fused = 0.0
+        for k in range(len(weights)):
+            fused += columns[k, problem.relevant_rows[g]] * weights[k]
+        lowest = min(lowest, fused)
+    return float(lowest)
+
+
+@kernel
+def _highest_of(reach: Floats, weights: Floats) -> float:
+    """Return a fused score that no row of a block exceeds; see `genm._math.gains.Blocks`."""
+    total = 0.0
+    for k in range(len(weights)):
+        total += weights[k]
+    highest = max(total * reach[0, 0], total * reach[0, 1])
+    for k in range(len(weights)):
+        apart = weights[k] - total / len(weights)
+        highest += max(apart * reach[k + 1, 0], apart * reach[k + 1, 1])
+    return float(highest)
+
+
+@kernel
+def fuse_likely(
+    problem: Problem,
+    task: int,
+    end: int,
+    w_low: Floats,
+    w_high: Floats,
+    u: Floats,
+    v: Floats,
+    rounded: Singles,
+    ranges: NDArray[np.float32],
+) -> None:
+    """Write the fused scores of a task's query at both ends, also in single precision, and their extremes by block.
+
+    Blocks that lie below every relevant row at both ends are left out; that they do is all their extremes say.
+    """
+    q, blocks = problem.query[task], problem.blocks
+    begin, n = problem.starts[q], len(u)
+    slack = 0.0
+    for k in range(len(w_low)):  # far more than can have been rounded
+        slack += 1e-10 * blocks.size[k] * max(abs(w_low[k]), abs(w_high[k]))
+    low_floor = _lowest_relevant(problem, task, end, w_low) - slack
+    high_floor = _lowest_relevant(problem, task, end, w_high) - slack
+    n_blocks, first = blocks.starts[q + 1] - blocks.starts[q], 0
+    for block in range(n_blocks + 1):
+        below = block == n_blocks
+        if not below:
+            reach = blocks.reach[blocks.starts[q] + block]
+            below = _highest_of(reach, w_low) < low_floor and _highest_of(reach, w_high) < high_floor
+        if not below:
+            continue
+        if first < block:  # all blocks since the last one left out
+            low, high = first * BLOCK, min(block * BLOCK, n)
+            at_low, at_high = rounded[0, low:high], rounded[1, low:high]
+            fuse_ends(problem.columns, begin + low, w_low, w_high, u[low:high], v[low:high], at_low, at_high)
+            extremes(at_low, ranges[0, 0, first:block], ranges[0, 1, first:block])
+            extremes(at_high, ranges[1, 0, first:block], ranges[1, 1, first:block])
+        if block < n_blocks:
+            for e in range(2):
+                ranges[e, 0, block] = ranges[e, 1, block] = -np.inf
+        first = block + 1
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=_vectors)

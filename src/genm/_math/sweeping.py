@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genm._math.compiled import kernel
-from genm._math.gains import Floats, Gains, Ints, Problem
+from genm._math.gains import BLOCK, Floats, Gains, Ints, Problem
 from genm._math.growing import longer_floats, longer_ints
-from genm._math.swaps import BLOCK, KEY_BITS, PART_BITS, extremes, find_swaps, fuse_ends
+from genm._math.swaps import KEY_BITS, PART_BITS, find_swaps, fuse_likely
 
 BIN_BITS = 12
 """The line is cut into 2^12 bins to find where its maximum can be, once swaps are sorted."""
@@ -185,9 +185,7 @@ def survey(
             if len(u) < n:
                 u, v, rounded = np.empty(n), np.empty(n), np.empty((2, n), np.float32)
                 ranges = np.empty((2, 2, -(-n // BLOCK)), np.float32)
-            fuse_ends(problem.columns, begin, w_low, w_high, u[:n], v[:n], rounded)
-            for end in range(2):
-                extremes(rounded[end, :n], ranges[end, 0], ranges[end, 1])
+            fuse_likely(problem, task, tasks[1], w_low, w_high, u[:n], v[:n], rounded, ranges)
         first, last = problem.relevant_starts[task], problem.relevant_starts[task + 1]
         R, order, above, own = last - first, problem.order[begin : begin + n], count[first:last], moved[first:last]
         rows = np.empty(R, np.int64)
