@@ -99,3 +99,9 @@ def test_intern_reads_pieces_of_a_text() -> None:
     table, codes = intern(text, np.array([0, 3, 7]), np.array([2, 3, 2], np.int32))
     assert list(table) == ["d1", "d22"]
     assert codes.tolist() == [0, 1, 0]
+
+
+def test_a_table_shows_how_many_and_the_first_few() -> None:
+    assert repr(Ids.of([])) == "<Ids of 0>"
+    assert repr(Ids.of(["q1", "ü"])) == "<Ids of 2: 'q1', 'ü'>"
+    assert repr(Ids.of(str(i) for i in range(1400))) == "<Ids of 1,400: '0', '1', '2', ...>"

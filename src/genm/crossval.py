@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genm._math.folds import fold_of_queries
-from genm.align import Aligned
+from genm.align import Aligned, check_aligned
 from genm.errors import InputError
 from genm.evaluate import MeasureLike, evaluate_aligned
 from genm.learn._base import Fuser
@@ -41,6 +41,7 @@ def cross_validate(
     progress: Progress = silent,
 ) -> HeldOut:
     """Hold out each fold of queries in turn, fit a new fuser on the rest, and measure on the fold."""
+    check_aligned(aligned)
     n = len(aligned.queries)
     fold = fold_of_queries(n, check_folds(folds, n), seed)
     per_query, weights = np.zeros(n), np.zeros((folds, len(aligned.rankers)))

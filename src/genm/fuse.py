@@ -32,9 +32,9 @@ from genm._math.ordering import rank_order
 from genm._math.scaling import rank_lists
 from genm._math.voting import order_by_majority
 from genm._math.weighted import weighted_sum
-from genm.align import Aligned
+from genm.align import Aligned, check_aligned
 from genm.errors import InputError
-from genm.records import Run, check_kind
+from genm.records import Run
 
 Array: TypeAlias = NDArray[np.float64]
 Weights: TypeAlias = Mapping[str, float] | Sequence[float] | Array
@@ -64,7 +64,7 @@ def fuse_runs(
     reciprocal rank fusion is "sum" over scores that were normalised by "reciprocal". `top` keeps that many
     documents of each query.
     """
-    check_kind("aligned", aligned, Aligned, "Make it by genm.align_runs.")
+    check_aligned(aligned)
     if method not in METHODS:
         raise InputError(f"method: expected one of {', '.join(METHODS)}; found {method!r}.")
     if weights is not None and method != "sum":

@@ -30,6 +30,11 @@ class Ids:
     text: NDArray[np.uint8]
     starts: NDArray[np.int64]
 
+    def __repr__(self) -> str:
+        """Say how many there are and show the first few, on one line."""
+        first = ", ".join(repr(self[code]) for code in range(min(3, len(self))))
+        return f"<Ids of {len(self):,}{': ' if first else ''}{first}{', ...' if len(self) > 3 else ''}>"
+
     def __len__(self) -> int:
         return len(self.starts) - 1
 

@@ -9,7 +9,7 @@ import math
 import os
 import stat
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -58,8 +58,12 @@ class Model:
 
     def __repr__(self) -> str:
         """Say the weights and how they came about, on one line."""
-        weights = ", ".join(f"{name} {weight:.4g}" for name, weight in zip(self.rankers, self.weights, strict=True))
-        return f"<Model by {self.method!r} for {self.measure}: {weights}>"
+        return f"<Model by {self.method!r} for {self.measure}: {named_weights(self.rankers, self.weights)}>"
+
+
+def named_weights(rankers: Iterable[str], weights: Iterable[float]) -> str:
+    """Write each ranker with its weight, on one line."""
+    return ", ".join(f"{name} {weight:.4g}" for name, weight in zip(rankers, weights, strict=True))
 
 
 def save_model(model: Model, path: str | Path) -> None:

@@ -3,7 +3,7 @@
 Records are frozen and hold arrays; ids live in tables (`genm.ids`) and rows refer to them by code.
 """
 
-from collections.abc import Mapping, Sized
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass, field, fields
 from typing import Literal
 
@@ -140,6 +140,12 @@ def check_kind(what: str, value: object, kind: type, advice: str) -> None:
     """Refuse a value of another kind than the one that must come here; says what to do instead."""
     if not isinstance(value, kind):
         raise InputError(f"{what}: expected {kind.__name__}; found {type(value).__name__}. {advice}")
+
+
+def first_few(texts: Sequence[str], most: int = 4) -> str:
+    """Return the first of many on one line, and how many more there are."""
+    more = [f"and {len(texts) - most:,} more"] * (len(texts) > most)
+    return ", ".join([*texts[:most], *more])
 
 
 def contents(notes: Sized, **parts: Sized) -> str:

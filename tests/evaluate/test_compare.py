@@ -132,3 +132,33 @@ def test_different_measures_and_strange_queries_are_refused() -> None:
         compare_runs([one, evaluation("two", np.ones((1, 1)), ["b"])])
     with pytest.raises(InputError, match="found no contrast of 'three' under AP"):
         compare_runs([one, evaluation("two", np.ones((1, 1)), ["a"])]).contrast("three", "AP")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ([run_of({"q": {"a": 1.0}}), run_of({"q": {"a": 1.0}})], "run-1 is of the kind Run"),
+        ({"bm25": "bm25.trec", "dense": "dense.trec"}, "bm25 is of the kind str"),
+        ("bm25.trec", "expected a list; found str"),
+        (7, "expected a list; found int"),
+        (evaluation("e", BASE, [str(i) for i in range(40)]), "expected a list; found Evaluation"),
+    ],
+)
+def test_what_is_no_evaluation_is_refused_with_the_way_to_get_one(given: object, said: str) -> None:
+    with pytest.raises(InputError) as refused:
+        compare_runs(given)  # type: ignore[arg-type]
+    assert said in str(refused.value)
+    assert "genm.evaluate_run" in str(refused.value)
+
+
+def test_a_baseline_is_a_name_or_a_position() -> None:
+    with pytest.raises(InputError, match=r"expected a position from 0 to 1; found None"):
+        compare_runs([BASE, LEVEL], baseline=None)  # type: ignore[arg-type]
+    assert compare_runs([BASE, LEVEL], baseline=np.int64(1)).baseline == "run-2"  # type: ignore[arg-type]
+
+
+def test_a_comparison_shows_the_gains_on_one_line() -> None:
+    values = np.linspace(0.0, 0.5, 40)
+    compared = compare_runs({"bm25": values, "dense": values + 0.25}, tests=["t"])
+    assert repr(compared) == "<Comparison with 'bm25': dense +0.2500 measure-1 (p = 0); 40 queries>"
+    assert "(p" not in repr(compare_runs({"bm25": values, "dense": values + 0.25}, tests=[]))

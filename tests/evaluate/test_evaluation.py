@@ -200,3 +200,32 @@ def test_every_note_is_explained_in_the_choices() -> None:
     assert {"ties", "missing-zero", "missing-skipped", "unjudged-query", "no-relevant", "queries-shared"} <= codes
     explained = set(re.findall(r"`([a-z-]+)`", (root / "docs/choices.md").read_text("utf-8")))
     assert codes <= explained
+
+
+def test_an_evaluation_shows_its_means_on_one_line() -> None:
+    run, qrels = run_of({"q1": {"a": 2.0, "b": 1.0}}, "bm25"), qrels_of({"q1": {"b": 1}, "q2": {"a": 1}})
+    assert (
+        repr(evaluate_run(run, qrels, "AP,P@1")) == "<Evaluation 'bm25': AP 0.2500, P@1 0.0000; 2 queries; 1 note>"
+    )
+    curve = precision_recall_curve(run, qrels).evaluation
+    assert "and 7 more; 2 queries" in repr(curve)
+    assert "\n" not in repr(curve)
+
+
+RUN, QRELS = run_of({"q1": {"a": 2.0}}), qrels_of({"q1": {"a": 1}})
+
+
+@pytest.mark.parametrize(
+    ("run", "qrels", "said"),
+    [
+        ("run.trec", QRELS, r"run: expected Run; found str\. .*read_run"),
+        (QRELS, RUN, r"run: expected Run; found Qrels\. "),
+        (RUN, "qrels.txt", r"qrels: expected Qrels; found str\. .*read_qrels"),
+        (RUN, {"q1": {"a": 1}}, r"qrels: expected Qrels; found dict\. "),
+    ],
+)
+def test_what_is_no_run_and_what_are_no_judgments_is_refused(run: object, qrels: object, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        evaluate_run(run, qrels, "AP")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=said):
+        precision_recall_curve(run, qrels)  # type: ignore[arg-type]

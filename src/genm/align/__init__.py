@@ -1,6 +1,6 @@
 """From K runs to one matrix per query: the union of their documents, a column per ranker."""
 
-from genm.align.aligned import UNJUDGED, Aligned, drop_rankers, renormalize, select_rankers
+from genm.align.aligned import UNJUDGED, Aligned, check_aligned, drop_rankers, renormalize, select_rankers
 from genm.align.coverage import Coverage
 from genm.align.normalizers import ENGINES, normalizer_of
 from genm.align.runs import align_runs
@@ -11,6 +11,7 @@ __all__ = [
     "Aligned",
     "Coverage",
     "align_runs",
+    "check_aligned",
     "drop_rankers",
     "normalizer_of",
     "renormalize",

@@ -11,7 +11,7 @@ from genm.align.coverage import Coverage, coverage_of
 from genm.align.normalizers import Normalize, normalizers_of, rules_of
 from genm.errors import InputError
 from genm.ids import Ids
-from genm.records import Normalizer, Note, contents
+from genm.records import Normalizer, Note, check_kind, contents
 
 UNJUDGED = np.int32(-(2**31))
 """Stands in `Aligned.relevance` for a document nobody judged."""
@@ -93,8 +93,14 @@ class Aligned:
         )
 
 
+def check_aligned(aligned: object) -> None:
+    """Refuse runs, or anything else, where aligned runs must come."""
+    check_kind("aligned", aligned, Aligned, "Make it by genm.align_runs.")
+
+
 def renormalize(aligned: Aligned, normalize: Normalize) -> Aligned:
     """Return the same alignment with other normalisers; the raw scores are shared, nothing is aligned anew."""
+    check_aligned(aligned)
     normalizers = normalizers_of(normalize, aligned.rankers)
     scores = scale_lists(aligned.raw, aligned.retrieved, aligned.starts, rules_of(normalizers))
     return replace(aligned, scores=scores, normalizers=normalizers)

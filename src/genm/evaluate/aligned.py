@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from genm._math.measures_hits import Hits
 from genm._math.measures_placing import hits_of_scores
 from genm._math.weighted import weighted_sum
-from genm.align import UNJUDGED, Aligned
+from genm.align import UNJUDGED, Aligned, check_aligned
 from genm.errors import InputError
 from genm.evaluate.evaluation import Evaluation
 from genm.evaluate.measures import parse_measures
@@ -31,6 +31,7 @@ class AlignedEvaluator:
     """Judgments of aligned data made ready once, to measure many blends."""
 
     def __init__(self, aligned: Aligned, measures: object) -> None:
+        check_aligned(aligned)
         if not aligned.labelled:
             raise InputError("aligned data: expected judgments, found none. Give qrels when aligning the runs.")
         self.aligned = aligned

@@ -11,11 +11,13 @@ from genm._math import paired
 from genm.errors import InputError
 from genm.evaluate.evaluation import Evaluation
 from genm.ids import find
-from genm.records import Note
+from genm.records import Note, contents, first_few
 
 Floats = NDArray[np.float64]
 Test = Literal["wilcoxon", "t", "randomization"]
 Correction = Literal["holm", "none"]
+
+_MAKE_THEM = "Give what genm.evaluate_run returned for each run."
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,12 @@ class Comparison:
     contrasts: tuple[Contrast, ...]
     notes: tuple[Note, ...] = ()
 
+    def __repr__(self) -> str:
+        """Say how every run stands to the baseline, on one line."""
+        gains = first_few([_shown(contrast) for contrast in self.contrasts])
+        inside = contents(self.notes, queries=range(self.n_queries))
+        return f"<Comparison with {self.baseline!r}: {gains}; {inside}>"
+
     def contrast(self, name: str, measure: object) -> Contrast:
         """Return the contrast of the named run under a measure."""
         for contrast in self.contrasts:
@@ -64,6 +72,11 @@ class Comparison:
             f"comparison: found no contrast of {name!r} under {measure}; expected a run among {others} and a "
             f"measure among {', '.join(self.measures)}."
         )
+
+
+def _shown(contrast: Contrast) -> str:
+    p = "".join(f" (p = {p:.2g})" for p in list(contrast.corrected.values())[:1])
+    return f"{contrast.name} {contrast.difference:+.4f} {contrast.measure}{p}"
 
 
 def compare_runs(
@@ -147,6 +160,11 @@ def _check_options(tests: Sequence[str], correction: str, confidence: float, n_r
         raise InputError(f"n_resamples: expected 1 or more, 10000 is usual; found {n_resamples!r}.")
 
 
+def _check_list(given: object) -> None:
+    if isinstance(given, str) or not isinstance(given, Sequence | np.ndarray):
+        raise InputError(f"comparison: expected a list; found {type(given).__name__}. {_MAKE_THEM}")
+
+
 def _named(
     evaluations: Sequence[Evaluation | Floats] | Mapping[str, Evaluation | Floats],
 ) -> tuple[tuple[str, ...], list[Evaluation | Floats]]:
@@ -154,6 +172,7 @@ def _named(
     if isinstance(evaluations, Mapping):
         names, given = list(evaluations), list(evaluations.values())
     else:
+        _check_list(evaluations)
         given = list(evaluations)
         own = [e.name if isinstance(e, Evaluation) else "" for e in given]
         names = [n if n and own.count(n) == 1 else f"{n or 'run'}-{i}" for i, n in enumerate(own, 1)]
@@ -167,9 +186,17 @@ def _position(baseline: int | str, names: tuple[str, ...]) -> int:
         if baseline not in names:
             raise InputError(f"baseline: expected one of {', '.join(names)}; found {baseline!r}.")
         return names.index(baseline)
-    if not 0 <= baseline < len(names):
-        raise InputError(f"baseline: expected a position from 0 to {len(names) - 1}; found {baseline}.")
+    if not isinstance(baseline, int | np.integer) or not 0 <= baseline < len(names):
+        raise InputError(f"baseline: expected a position from 0 to {len(names) - 1}; found {baseline!r}.")
     return baseline
+
+
+def _numbers(name: str, values: object) -> Floats:
+    try:
+        return np.asarray(values, np.float64)
+    except (TypeError, ValueError):
+        found = type(values).__name__
+        raise InputError(f"comparison: expected evaluations; {name} is of the kind {found}. {_MAKE_THEM}") from None
 
 
 def _paired(
@@ -201,7 +228,7 @@ def _paired(
         measures = tuple(map(str, first.measures))
         stacked = np.stack([e.values[at[shared]] for e, at in zip(evaluated, places, strict=True)])
     else:
-        arrays = [np.asarray(e, np.float64) for e in given]
+        arrays = [_numbers(name, e) for name, e in zip(names, given, strict=True)]
         arrays = [a[:, None] if a.ndim == 1 else a for a in arrays]
         shape = arrays[0].shape
         for name, a in zip(names, arrays, strict=True):

@@ -13,7 +13,7 @@ from genm.evaluate.joining import codes_in
 from genm.evaluate.measures import Measure, parse_measure, parse_measures
 from genm.evaluate.scoring import Judged, plan_measures
 from genm.ids import Ids, byte_order, find
-from genm.records import Note, Qrels, Run
+from genm.records import Note, Qrels, Run, check_kind, contents, first_few
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -32,6 +32,14 @@ class Evaluation:
     values: Floats
     """(queries, measures)."""
     notes: tuple[Note, ...] = ()
+
+    def __repr__(self) -> str:
+        """Say the means, and of how many queries, on one line."""
+        means = first_few(
+            [f"{measure} {mean:.4f}" for measure, mean in zip(self.measures, self.means, strict=True)]
+        )
+        name = f" {self.name!r}" if self.name else ""
+        return f"<Evaluation{name}: {means}; {contents(self.notes, queries=self.queries)}>"
 
     @cached_property
     def query_ids(self) -> tuple[str, ...]:
@@ -80,6 +88,8 @@ def evaluate_run(run: Run, qrels: Qrels, measures: object, *, skip_missing: bool
     judgments are set aside; queries without a relevant document count 0. All of it is said in the notes, and so
     are ties that touch a value. `measures` is a list such as "AP,nDCG@10", or an iterable of names or measures.
     """
+    check_kind("run", run, Run, "Read it first, by genm.read_run.")
+    check_kind("qrels", qrels, Qrels, "Read them first, by genm.read_qrels.")
     wanted = parse_measures(measures)
     in_run = find(run.queries, qrels.queries)
     run_sizes, judged_sizes = np.diff(run.starts), np.diff(qrels.starts)

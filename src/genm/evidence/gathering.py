@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from genm.align import Aligned, select_rankers
+from genm.align import Aligned, check_aligned, select_rankers
 from genm.crossval import HeldOut, cross_validate, measure_queries, weighted_mean
 from genm.errors import InputError
 from genm.evaluate import Contrast, Measure, MeasureLike, compare_runs, evaluate_aligned, parse_measure
@@ -113,6 +113,7 @@ def gather_evidence(
     progress: Progress = silent,
 ) -> tuple[Fuser, Evidence]:
     """Fit on all queries, cross-validate the same method, and set both beside what needs no learning."""
+    check_aligned(aligned)
     measure = parse_measure(measure)
     n = len(aligned.queries)
     if n < 2:

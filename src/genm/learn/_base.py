@@ -3,20 +3,24 @@
 import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from inspect import signature
+from textwrap import shorten
 from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from genm.align import Aligned, renormalize
+from genm.align import Aligned, check_aligned, renormalize
 from genm.errors import ConvergenceWarning, InputError, NotFittedError
 from genm.fuse import fuse_runs
 from genm.learn.problem import Problem
-from genm.model import Model, OnlineState
+from genm.model import Model, OnlineState, named_weights
 from genm.records import Normalizer, Run
 from genm.version import __version__
 
 Array = NDArray[np.float64]
+_LONGEST = 40
+"""Characters of an option's value that a fuser shows of itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,16 @@ class Fuser(ABC):
     converged_: bool
     n_iter_: int
 
+    def __repr__(self) -> str:
+        """Say the options that are not as usual, and the weights if there are any, on one line."""
+        options = [
+            f"{name}={shorten(repr(getattr(self, name)), _LONGEST, placeholder='...')}"
+            for name, option in signature(type(self)).parameters.items()
+            if str(getattr(self, name)) != str(option.default)
+        ]
+        fitted = named_weights(self.rankers_, self.weights_) if hasattr(self, "weights_") else "not fitted"
+        return f"<{type(self).__name__}({', '.join(options)}): {fitted}>"
+
     @abstractmethod
     def fit(self, aligned: Aligned) -> Self:
         """Learn weights from scratch."""
@@ -64,6 +78,7 @@ class Fuser(ABC):
     def prepare(self, aligned: Aligned) -> Aligned:
         """Return the scores under the normalisers of the training, whatever they came with."""
         self._check_fitted()
+        check_aligned(aligned)
         self._check_rankers(aligned.rankers)
         if aligned.depths != self.depths_:
             raise InputError(

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genm._math.compiled import over_items
-from genm.align import Aligned
+from genm.align import Aligned, check_aligned
 from genm.errors import InputError
 from genm.learn._base import Fuser, Step
 from genm.learn.lessons import FreeLessons, Lessons
@@ -76,6 +76,7 @@ class CotrainFuser(Fuser):
 
     def fit(self, aligned: Aligned) -> Self:
         """Estimate, co-train from every start, hold back. Judgments are not looked at."""
+        check_aligned(aligned)
         self._check()
         lessons = FreeLessons(aligned, self) if self.free else Lessons(aligned, self)
         self._remember(aligned)

@@ -9,7 +9,7 @@ from genm._math.ascent import as_distribution, project_to_simplex
 from genm._math.compiled import over_items
 from genm._math.smooth_ap import smooth_ap
 from genm._math.tiles import Tiles, build_tiles, take
-from genm.align import Aligned
+from genm.align import Aligned, check_aligned
 from genm.errors import InputError, ModelError
 from genm.learn._base import Fuser, Step
 from genm.learn.multistart import check_stopping
@@ -17,6 +17,7 @@ from genm.learn.problem import Beta, Problem, beta_of, check_beta
 from genm.learn.schedule import STRIDE, Schedule, check_free, check_schedule
 from genm.learn.starts import Starts, starting_points
 from genm.model import Model, OnlineState
+from genm.records import check_kind
 
 Array = NDArray[np.float64]
 
@@ -84,6 +85,7 @@ class OnlineFuser(Fuser):
 
     def partial_fit(self, aligned: Aligned) -> Self:
         """Take one step for each query, in their order; t = 1 + queries seen, as Algorithm 3 counts."""
+        check_aligned(aligned)
         if not hasattr(self, "raw_weights_"):
             self._remember(aligned)
             beta = beta_of(aligned) if self.beta == "auto" else check_beta(self.beta)
@@ -108,6 +110,7 @@ class OnlineFuser(Fuser):
     @classmethod
     def from_model(cls, model: Model) -> Self:
         """Return the fuser where the model's stream stopped; going on is bit-equal to never having stopped."""
+        check_kind("model", model, Model, "Read it first, by genm.load_model.")
         state = model.online
         if state is None:
             raise ModelError(

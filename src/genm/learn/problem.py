@@ -14,7 +14,7 @@ from genm._math.exact_ap import exact_ap
 from genm._math.smooth_ap import smooth_ap
 from genm._math.tiles import Tiles, build_tiles, mean, relabel, take, take_rankers
 from genm._math.weighted import weighted_sum
-from genm.align import Aligned
+from genm.align import Aligned, check_aligned
 from genm.errors import InputError
 
 Array = NDArray[np.float64]
@@ -31,6 +31,7 @@ class Problem:
     """
 
     def __init__(self, aligned: Aligned, *, level: int = 1, beta: Beta = "auto", smooth_j: bool = False) -> None:
+        check_aligned(aligned)
         if not aligned.labelled:
             raise InputError("these runs carry no judgments. Give qrels to align_runs, or use CotrainFuser.")
         n_relevant = aligned.n_relevant(level)
