@@ -1,5 +1,6 @@
 """The README's examples run."""
 
+import csv
 import re
 import shlex
 from pathlib import Path
@@ -9,7 +10,8 @@ import pytest
 
 from genm.cli.main import app
 
-README = (Path(__file__).parent.parent / "README.md").read_text()
+README_FILE = Path(__file__).parent.parent / "README.md"
+README = README_FILE.read_text()
 
 
 @pytest.fixture
@@ -52,3 +54,19 @@ def test_the_commands_run_in_their_order(files: Path) -> None:
             assert CliRunner().invoke(app, stream.split()).exit_code == 0
         done = CliRunner().invoke(app, words[1:])
         assert done.exit_code == 0, (words, done.output)
+
+
+def test_the_figures_are_those_of_the_kept_results() -> None:
+    tables = README_FILE.parent / "docs" / "results" / "tables"
+    kept = {row[0]: row[1:] for row in csv.reader((tables / "more-rankers.csv").read_text().splitlines())}
+    block = README.split("## What to expect")[1].split("##")[0]
+    shown = [[cell.strip() for cell in line.strip("|").split("|")] for line in block.splitlines() if "0." in line]
+    rows = [row for row in shown if len(row) == 6]
+    names = [
+        name for row in rows for name in kept if row[0].startswith(name.split(",")[0].replace("uniform", "equal"))
+    ]
+    assert names == ["best single ranker", "RRF (k=60)", "uniform weights, min-max", "UnsEnM, z-scores", "gEnM.BAT"]
+    assert [row[1:] for row in rows] == [[value.split(" ")[0] for value in kept[name]] for name in names]
+    bar = list(csv.DictReader((tables / "bar.csv").read_text().splitlines()))
+    n_above = sum(row["above"] == "yes" for row in bar)
+    assert f"higher in {n_above} of {len(bar)} rows" in block
