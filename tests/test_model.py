@@ -23,7 +23,6 @@ from genm.model import (
     model_from_json,
     model_to_json,
     save_model,
-    whole_file,
 )
 from genm.records import Normalizer
 
@@ -152,12 +151,6 @@ def test_a_pipe_is_written_to_and_stays(tmp_path: Path) -> None:
     reader.join()
     assert model_from_json(json.loads(read[0])) == a_model()
     assert pipe.is_fifo()
-
-
-def test_an_interrupt_while_writing_leaves_nothing_behind(tmp_path: Path) -> None:
-    with pytest.raises(KeyboardInterrupt), whole_file(tmp_path / "m.json"):
-        raise KeyboardInterrupt
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_it_is_shown_on_one_line() -> None:

@@ -7,16 +7,15 @@ misspelt key, a weight that is not a number are refused with the place and what 
 import json
 import math
 import os
-import stat
 import sys
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import NoneType
-from typing import IO, Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from genm.errors import ModelError
+from genm.files import whole_file
 from genm.records import Normalizer, check_kind
 
 MODEL_VERSION = 1
@@ -82,30 +81,6 @@ def save_model(model: Model, path: str | Path) -> None:
         raise ModelError(
             f"{path}: could not be written ({error.strerror}); nothing was left behind. Choose another place."
         ) from error
-
-
-@contextmanager
-def whole_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Give a file to write that takes the path's name when all is written: it appears whole or not at all.
-
-    A file that is there is replaced, and its permissions are kept; so is the file a symbolic link points to. A
-    pipe or a device is written to, never replaced.
-    """
-    place = Path(os.path.realpath(path))
-    if place.exists() and not place.is_file():
-        with place.open("wb") as file:
-            yield file
-        return
-    part = place.with_name(f".{place.name[:50]}.{os.getpid()}.part")
-    try:
-        with part.open("wb") as file:
-            yield file
-        if place.exists():
-            part.chmod(stat.S_IMODE(place.stat().st_mode))
-        part.replace(place)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
 
 
 def load_model(path: str | Path) -> Model:

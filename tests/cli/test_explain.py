@@ -91,6 +91,13 @@ def test_a_picture_is_drawn(genm, modelled):
     assert {"bm25", "dense"} <= set(words)
 
 
+def test_a_picture_replaces_the_file_behind_a_link(genm, modelled):
+    (modelled / "current.svg").symlink_to("real.svg")
+    assert genm(*WORDS, "--plot", "current.svg", "--format", "tsv").code == 0
+    assert (modelled / "current.svg").is_symlink()
+    assert (modelled / "real.svg").read_text().endswith("</svg>\n")
+
+
 def test_a_query(genm, modelled):
     found = json.loads(genm(*WORDS, "--query", "3", "--top", "4", "--format", "json").out)
     assert [one["rank"] for one in found["documents"]] == [1, 2, 3, 4]
@@ -133,6 +140,7 @@ def test_a_document_needs_no_judgments(genm, modelled):
         ((*WORDS, "--method", "nix"), "expected one of auto, bat"),
         ((*WORDS, "--orders", "3"), "expected an even number from 4 on"),
         ((*WORDS, "--plot", "nowhere/x.svg"), "expected a folder to write into"),
+        ((*WORDS, "--plot", "-"), "a picture is written to a file"),
         (("explain", "--model", "none.json", "--qrels", "qrels.txt", *RUNS), "none.json: no such file"),
     ],
 )

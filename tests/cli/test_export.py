@@ -87,7 +87,10 @@ def test_the_pages_commands_lead_to_what_the_engine_ranks_as_the_model(genm, sma
     assert written.code == 0, written.err
     assert written.out.strip()
     assert "changes the top 10 of 0 of 4 queries (0.0%)" in written.err
+    (small / "exported").symlink_to("kept")
     again = genm(*export, "-o", "exported")
+    assert (small / "kept").stat().st_size == (small / "exported").stat().st_size
+    assert (small / "exported").is_symlink()
     assert again.out == ""
     assert (small / "exported").read_text(encoding="utf-8") == written.out
     assert genm("export", "model.json", *export[4:]).out == written.out  # the model knows its engine

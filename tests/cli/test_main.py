@@ -92,7 +92,7 @@ class TestProcess:
     def test_terminated_it_leaves_no_half_a_file(self, tmp_path):
         code = (
             "import sys, time, genm.cache\n"
-            "from genm.model import whole_file\n"
+            "from genm.files import whole_file\n"
             "from genm.cli.main import run\n"
             "def writing():\n"
             "    with whole_file('run.trec'):\n"

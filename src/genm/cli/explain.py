@@ -1,7 +1,5 @@
 """`genm explain`: what each ranker is worth, to the ensemble, to a query, to a document."""
 
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -9,6 +7,7 @@ import typer
 from genm.cli.explain_show import as_json, as_tsv, query_json, query_tables, query_tsv, tables
 from genm.cli.fit import METHODS
 from genm.cli.inputs import (
+    STDIN,
     DuplicateRule,
     Duplicates,
     Lenient,
@@ -21,6 +20,7 @@ from genm.cli.inputs import (
 from genm.cli.show import Format, Output, print_json, print_tsv, progress_bars, say, say_notes
 from genm.cli.verbs import add_verb
 from genm.errors import InputError
+from genm.files import write_text
 
 if TYPE_CHECKING:
     from genm.align import Aligned
@@ -76,6 +76,8 @@ def explain(
 
     _check_options(qrels, query, doc, top, plot)
     names = named_paths(runs, qrels)
+    if plot == STDIN:
+        raise InputError("--plot -: a picture is written to a file. Name one, such as worth.svg.")
     check_output(plot)
     learned = load_model(model)
     check_rankers(learned, tuple(names), place=model)
@@ -176,7 +178,7 @@ def _ensemble(
     else:
         tables(model, worth, gains)
     if plot is not None:
-        _write(plot, draw_worth(worth))
+        write_text(plot, draw_worth(worth))
         say(f"wrote {plot}")
 
 
@@ -185,10 +187,3 @@ def _check_drawing() -> None:
     from genm.draw import new_figure
 
     new_figure(1.0, 1.0)
-
-
-def _write(path: str, text: str) -> None:
-    """Write a file that appears whole or not at all."""
-    part = f"{path}.part"
-    Path(part).write_text(text, encoding="utf-8")
-    os.replace(part, path)

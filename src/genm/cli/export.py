@@ -1,6 +1,5 @@
 """`genm export`: learned weights in the form that a search engine takes."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -18,6 +17,7 @@ from genm.cli.show import (
 )
 from genm.cli.verbs import add_verb
 from genm.errors import InputError
+from genm.files import write_text
 
 if TYPE_CHECKING:
     from genm.export import Target
@@ -122,7 +122,7 @@ def export(
     if path == "-":
         print_lines(exported.text.removesuffix("\n").split("\n"))
     else:
-        Path(path).write_text(exported.text, encoding="utf-8")
+        write_text(path, exported.text)
         say(f"wrote {path}")
 
 

@@ -18,8 +18,8 @@ from genm.evidence.fewer import FewerQueries
 from genm.evidence.gathering import Evidence
 from genm.evidence.kept import Kept
 from genm.evidence.refits import Refits
+from genm.files import write_text
 from genm.model import Model, Table, read_normalizer
-from genm.read.write import opened
 
 Array = NDArray[np.float64]
 
@@ -39,8 +39,7 @@ def save_evidence(kept: Kept, path: str | Path) -> None:
     """Write the evidence as JSON, a line per part; the file appears whole or not at all."""
     document = evidence_to_json(kept)
     lines = [f"{json.dumps(key)}: {_compact(value)}" for key, value in document.items()]
-    with opened(path) as file:
-        file.write(("{\n" + ",\n".join(lines) + "\n}\n").encode())
+    write_text(path, "{\n" + ",\n".join(lines) + "\n}\n")
 
 
 def load_evidence(path: str | Path) -> Kept:

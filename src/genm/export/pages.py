@@ -14,6 +14,7 @@ from genm.export.stepwise import normalized
 from genm.export.target import Setting, Target
 from genm.export.training import training_rules
 from genm.export.writing import export_model
+from genm.files import write_text
 from genm.model import Model
 from genm.records import Normalizer
 
@@ -106,7 +107,7 @@ def write_pages(folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     pages = {"index": overview(), **{name: page(target) for name, target in targets().items()}}
     for name, text in pages.items():
-        (folder / f"{name}.md").write_text(text, encoding="utf-8")
+        write_text(folder / f"{name}.md", text)
     return [folder / f"{name}.md" for name in pages]
 
 

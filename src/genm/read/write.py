@@ -1,27 +1,19 @@
 """Runs and judgments back to TREC files. A run that is read again ranks the same: scores are written in full."""
 
-import contextlib
-import gzip
-import os
 import re
-import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
-import zstandard
 
 from genm.errors import InputError
+from genm.files import Destination, opened
 from genm.ids import Ids
-from genm.model import whole_file
 from genm.read.report import shown
 from genm.records import Qrels, Run, check_kind
 
 if TYPE_CHECKING:
     import polars as pl
-
-Destination = str | os.PathLike[str] | IO[bytes]
 
 _ROWS = 1 << 19  # rows turned into text at a time
 _NOT_PLAIN = re.compile(r"[\x00-\x20]")
@@ -102,36 +94,3 @@ def _check_word(text: str, what: str, *, comment: bool = False) -> None:
             f"{what}: expected a word that a TREC line can hold; found {shown(text)}. "
             f"It must not be empty, hold white space{' or begin with #' if comment else ''}; rename it."
         )
-
-
-@contextlib.contextmanager
-def opened(destination: Destination) -> Iterator[IO[bytes]]:
-    """Open for writing: standard output, an open file, or a new file beside the old that then takes its name."""
-    if not isinstance(destination, str | os.PathLike):
-        yield destination
-        return
-    if os.fspath(destination) == "-":
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
-        return
-    path = Path(destination)
-    try:
-        with whole_file(path) as raw, _packed(raw, path) as file:
-            yield file
-    except OSError as error:
-        raise InputError(
-            f"{path}: expected a file that can be written; found: {error.strerror or error}. "
-            "Name a file in a folder that exists and has room."
-        ) from error
-
-
-@contextlib.contextmanager
-def _packed(raw: IO[bytes], path: Path) -> Iterator[IO[bytes]]:
-    if path.suffix == ".gz":
-        with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as file:  # the same run, the same bytes
-            yield cast("IO[bytes]", file)
-    elif path.suffix in (".zst", ".zstd"):
-        with zstandard.ZstdCompressor().stream_writer(raw, closefd=False) as file:
-            yield file
-    else:
-        yield raw

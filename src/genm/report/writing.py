@@ -3,7 +3,6 @@
 import json
 
 from genm.errors import InputError
-from genm.read.write import opened
 from genm.report.latex import report_latex
 from genm.report.markdown import report_markdown
 from genm.report.page import report_page
@@ -25,9 +24,3 @@ def render_report(report: Report, form: str = "html") -> str:
             return report_latex(report)
         case _:
             raise InputError(f"format: expected one of {', '.join(FORMATS)}; found {form!r}.")
-
-
-def write_text(path: str, text: str) -> None:
-    """Write a text file; it appears whole or not at all. Names ending in .gz or .zst are packed."""
-    with opened(path) as file:
-        file.write(text.encode("utf-8", "backslashreplace"))
