@@ -12,6 +12,14 @@ def test_table_fits_80_columns_and_says_what_it_means(genm, sample):
     assert "ranker" in found.out.splitlines()[-2]
 
 
+def test_the_title_says_that_queries_are_weighted(genm, sample):
+    words = ("fit", "--qrels", "qrels.txt", *RANKERS, "--method", "bat", "--folds", "3", "--query-weights")
+    (sample / "weights.tsv").write_text("1\t2\n")
+    assert "30 weighted queries, 3-fold" in genm(*words, "weights.tsv").out
+    (sample / "weights.tsv").write_text("1\t1\n")
+    assert "30 queries, 3-fold" in genm(*words, "weights.tsv").out
+
+
 def test_tsv(genm, sample):
     found = genm("fit", "--qrels", "qrels.txt", *RANKERS, "--method", "bat", "--folds", "2", "--format", "tsv")
     cells = {tuple(line.split("\t")[:2]): float(line.split("\t")[2]) for line in found.out.splitlines()}

@@ -26,7 +26,8 @@ def evidence():
 
 @pytest.mark.parametrize(("rule", "use"), [(RRF, "genm fuse --method rrf"), (UNIFORM, "genm fuse --method sum")])
 def test_a_rule_that_beats_learning_is_told_of(evidence, capsys, rule, use):
-    """The verdict speaks of the best single ranker; whoever reads only that would serve the worse of two."""
+    """Whoever reads of the best single ranker alone would serve the worse of two."""
+    assert "no learning" not in evidence.verdict()
     say_what_does_better(evidence, may_choose=True)
     assert capsys.readouterr().err == ""
     lost = replace(
@@ -34,11 +35,12 @@ def test_a_rule_that_beats_learning_is_told_of(evidence, capsys, rule, use):
     )
     worse = replace(evidence, gains={**evidence.gains, rule: lost})
     mean, learned = np.mean(evidence.rules[rule]), evidence.held_out.mean
+    figures = f"What needs no learning does better: {rule} ({mean:.4f} against {learned:.4f} AP, p = 1e-09)."
+    assert worse.verdict().endswith(figures)
     for may_choose, advice in ((False, "Use it"), (True, "Try --normalize auto, or use it")):
         say_what_does_better(worse, may_choose=may_choose)
         assert capsys.readouterr().err == (
-            f"note: held out, what needs no learning does better: {rule}, {mean:.4f} against {learned:.4f} "
-            f"(p = 1e-09). {advice}: {use}\n"
+            f"note: held out, what needs no learning does better: {rule}. {advice}: {use}\n"
         )
 
 

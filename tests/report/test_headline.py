@@ -61,6 +61,20 @@ def test_the_verdict_says_what_needs_no_learning_and_may_do_as_well(built) -> No
     assert "learned for RRF and equal weights, which" in verdict_of(evidence)
 
 
+def test_the_verdict_names_what_needs_no_learning_and_is_clearly_better(built) -> None:
+    evidence = against(built.kept.evidence, BEST_SINGLE, 0.1, 0.001)
+    evidence = against(against(evidence, RRF, 0.05, 0.002), UNIFORM, -0.02, 0.003)
+    assert evidence.better_rules == (UNIFORM,)
+    head = headline_of(evidence)
+    assert head["advice"] == "use-rule"
+    assert head["verdict"].endswith("Clearly better, with nothing to learn: equal weights.")
+    assert "What needs no learning does better: uniform weights (" in evidence.verdict()
+    both = against(evidence, RRF, -0.05, 0.001)
+    assert "nothing to learn: " in verdict_of(both)
+    assert "may do as well" not in verdict_of(both)
+    assert headline_of(against(both, BEST_SINGLE, -0.1, 0.001))["advice"] == "keep"
+
+
 def test_small_and_missing_differences_read_sensibly(built) -> None:
     same = against(built.kept.evidence, BEST_SINGLE, 0.0, 1.0, n=0)
     assert "get the same as the best single ranker on every query." in headline_of(same)["verdict"]

@@ -73,7 +73,9 @@ def evidence_table(evidence: "Evidence") -> None:
     best = [max(range(len(lines)), key=lambda r: lines[r][c]) for c in (2, 3)]
     header = [str(evidence.measure), "training", "held out", f"learned - this [{evidence.confidence:.0%}] p"]
     folds = len(evidence.held_out.weights)
-    print_table(f"{len(evidence.query_ids):,} queries, {folds}-fold cross-validation", header, rows, best=best)
+    weighted = " weighted" if len(set(evidence.query_weights.tolist())) > 1 else ""
+    title = f"{len(evidence.query_ids):,}{weighted} queries, {folds}-fold cross-validation"
+    print_table(title, header, rows, best=best)
     print_text(evidence.verdict())
 
 

@@ -36,14 +36,12 @@ def say_what_is_not_held_back(judged: "Qrels", held: "Qrels") -> None:
 
 
 def say_what_does_better(evidence: "Evidence", *, may_choose: bool) -> None:
-    """Tell of rules that need no learning and yet clearly beat it: the verdict speaks of the best ranker alone."""
+    """Tell how to use the rules that need no learning and yet clearly beat it; the verdict has the figures."""
     from genm.evidence import UNIFORM
 
-    for name, values in evidence.rules.items():
-        if evidence.outcome(name) == "worse":
-            use = f"genm fuse --method {'sum' if name == UNIFORM else 'rrf'}"
-            say(
-                f"note: held out, what needs no learning does better: {name}, {evidence.mean(values):.4f} against "
-                f"{evidence.held_out.mean:.4f} (p = {evidence.gains[name].p_values['wilcoxon']:.2g}). "
-                f"{'Try --normalize auto, or use it' if may_choose else 'Use it'}: {use}"
-            )
+    for name in evidence.better_rules:
+        use = f"genm fuse --method {'sum' if name == UNIFORM else 'rrf'}"
+        say(
+            f"note: held out, what needs no learning does better: {name}. "
+            f"{'Try --normalize auto, or use it' if may_choose else 'Use it'}: {use}"
+        )

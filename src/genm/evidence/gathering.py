@@ -61,6 +61,12 @@ class Evidence:
         """Whether the gain over the best single ranker is more than luck; see `outcome`."""
         return self.outcome(BEST_SINGLE) == "better"
 
+    @property
+    def better_rules(self) -> tuple[str, ...]:
+        """The rules that need no learning and are clearly better than what was learned, best first."""
+        beating = [name for name in self.rules if self.outcome(name) == "worse"]
+        return tuple(sorted(beating, key=lambda name: -self.mean(self.rules[name])))
+
     def outcome(self, rival: str) -> Outcome:
         """Say whether the held-out values are better or worse than the rival's, and whether that is clear.
 
@@ -76,7 +82,15 @@ class Evidence:
         return "worse" if clear and gain.high < 0 else "perhaps worse"
 
     def verdict(self) -> str:
-        """Say in a sentence or two what the figures mean."""
+        """Say in a sentence or two what the figures mean, and name the rules that would be the better choice."""
+        return " ".join([self._against_best_single(), *map(self._against_better, self.better_rules)])
+
+    def _against_better(self, rule: str) -> str:
+        reached, p = self.mean(self.rules[rule]), self.gains[rule].p_values["wilcoxon"]
+        figures = f"{reached:.4f} against {self.held_out.mean:.4f} {self.measure}, p = {p:.2g}"
+        return f"What needs no learning does better: {rule} ({figures})."
+
+    def _against_best_single(self) -> str:
         gain, name = self.gains[BEST_SINGLE], str(self.measure)
         p = gain.p_values["wilcoxon"]
         between = f"{self.confidence:.0%} interval {signed(gain.low)} to {signed(gain.high)}"

@@ -1,18 +1,17 @@
 """How much better, is it luck, would more judgments help: the first things a reader asks, in words."""
 
-from typing import Literal
-
 import numpy as np
 
 from genm._math.paired import bootstrap_interval
 from genm.evidence import BEST_SINGLE, RRF, UNIFORM, Evidence, Kept, Outcome, counted
-from genm.report.payload import Gain, Headline, LearningCurve, LearningPoint
+from genm.report.payload import Advice, Gain, Headline, LearningCurve, LearningPoint
 from genm.report.words import between, measure_name, n_queries, p_value, signed
 
 _RESAMPLES = 2000
 
 
-_ADVICE: dict[Outcome, Literal["adopt", "judge-more", "keep"]] = {
+_RULES = {RRF: "RRF", UNIFORM: "equal weights"}
+_ADVICE: dict[Outcome, Advice] = {
     "better": "adopt",
     "perhaps better": "judge-more",
     "equal": "keep",
@@ -34,7 +33,7 @@ def headline_of(evidence: Evidence, method: str = "") -> Headline:
     """Return the gains over what needs no learning, and what to make of them."""
     return {
         "verdict": verdict_of(evidence, learned=method != "equal"),
-        "advice": _ADVICE[evidence.outcome(BEST_SINGLE)],
+        "advice": _advice(evidence),
         "significant": evidence.is_significant,
         "held_out": evidence.held_out.mean,
         "interval": [number_or_none(value) for value in evidence.interval],
@@ -46,8 +45,13 @@ def headline_of(evidence: Evidence, method: str = "") -> Headline:
     }
 
 
+def _advice(evidence: Evidence) -> Advice:
+    advice = _ADVICE[evidence.outcome(BEST_SINGLE)]
+    return "use-rule" if evidence.better_rules and advice != "keep" else advice
+
+
 def verdict_of(evidence: Evidence, *, learned: bool = True) -> str:
-    """Say how the held-out figures stand against the best single ranker and RRF, and what may do as well.
+    """Say how the held-out figures stand against the best single ranker and RRF, and what may do as well or better.
 
     Where nothing was learned, the weights are all equal.
     """
@@ -56,9 +60,11 @@ def verdict_of(evidence: Evidence, *, learned: bool = True) -> str:
     against_single = _standing(evidence, BEST_SINGLE, "the best single ranker")
     subject = "On queries that they had not seen, the learned weights" if learned else "Equal weights"
     said = [f"{subject} {against_single}.", f"They {_standing(evidence, RRF, 'RRF')}."]
-    rules = {RRF: "RRF", UNIFORM: "equal weights"}
-    enough = [word for rule, word in rules.items() if evidence.outcome(rule) != "better"]
-    if enough and learned and evidence.is_significant:
+    enough = [word for rule, word in _RULES.items() if evidence.outcome(rule) != "better"]
+    better = [_RULES[rule] for rule in evidence.better_rules]
+    if better and learned:
+        said.append(f"Clearly better, with nothing to learn: {' and '.join(better)}.")
+    elif enough and learned and evidence.is_significant:
         said.append(f"Nothing has to be learned for {' and '.join(enough)}, which may do as well.")
     gain = evidence.gains[BEST_SINGLE]
     differing = gain.n_better + gain.n_worse

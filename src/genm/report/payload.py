@@ -11,6 +11,7 @@ from genm.report.packing import Packed
 
 FORMAT = "genm-report"
 VERSION = 1
+Advice = Literal["adopt", "use-rule", "judge-more", "keep"]
 
 
 class Gain(TypedDict):
@@ -44,8 +45,9 @@ class Headline(TypedDict):
 
     verdict: str
     """One or two sentences: what to make of it."""
-    advice: Literal["adopt", "judge-more", "keep"]
-    """adopt: a clear gain over the best single ranker; judge-more: a gain that may be luck; keep: no gain."""
+    advice: Advice
+    """adopt: a clear gain over the best single ranker; judge-more: a gain that may be luck; use-rule: a gain, but
+    RRF or equal weights are clearly better; keep: no gain."""
     significant: bool
     held_out: float
     """The fusion's mean on queries it had not seen."""
