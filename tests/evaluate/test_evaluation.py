@@ -229,3 +229,12 @@ def test_what_is_no_run_and_what_are_no_judgments_is_refused(run: object, qrels:
         evaluate_run(run, qrels, "AP")  # type: ignore[arg-type]
     with pytest.raises(InputError, match=said):
         precision_recall_curve(run, qrels)  # type: ignore[arg-type]
+
+
+def test_a_tie_among_many_queries_is_told_in_as_many_places_as_it_takes() -> None:
+    n = 20_000
+    scores: Scores = {f"q{i}": {"a": 2.0, "b": 1.0 + (i == 7)} for i in range(n)}
+    qrels = qrels_of({query: {"a": 1} for query in scores})
+    (note,) = evaluate_run(run_of(scores), qrels, "AP,R@2").notes
+    assert note.code == "ties"
+    assert note.text.endswith("other orders would put AP between 0.999975 and 1.000000.")

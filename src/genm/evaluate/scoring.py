@@ -108,16 +108,21 @@ class Judged:
         touched = np.flatnonzero(moved.any(axis=1))
         if len(touched) == 0:
             return []
-        spans = [
-            f"{measure} between {low:.4f} and {high:.4f}"
-            for measure, low, high, moves in zip(
-                measures, harshest.mean(axis=0), kindest.mean(axis=0), moved.any(axis=0), strict=True
-            )
-            if moves
-        ]
+        means = zip(measures, harshest.mean(axis=0), kindest.mean(axis=0), strict=True)
+        spans = [f"{measure} {span}" for measure, low, high in means if (span := _between(low, high))]
+        if not spans:  # no more than the last digits of a sum
+            return []
         text = (
             f"{subject}: equal scores touch the values of {len(touched)} of {len(self.queries)} queries "
             f"(first: {self.queries[int(touched[0])]}). They are ranked by doc id downwards, as trec_eval does; "
             f"other orders would put {', '.join(spans)}."
         )
         return [Note("ties", len(touched), text)]
+
+
+def _between(low: float, high: float) -> str:
+    """Write how far a mean could move, in as many places as it takes to see it; empty if eight show nothing."""
+    for places in (4, 6, 8):
+        if f"{low:.{places}f}" != f"{high:.{places}f}":
+            return f"between {low:.{places}f} and {high:.{places}f}"
+    return ""
