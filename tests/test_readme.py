@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from genm.cli.main import app
+from genm.cli.app import app
 
 README_FILE = Path(__file__).parent.parent / "README.md"
 README = README_FILE.read_text()

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import pytest
 from typer.testing import CliRunner
 
+from genm.cli.app import app
 from genm.cli.compiling import MESSAGE
-from genm.cli.main import app
 
 
 @dataclass

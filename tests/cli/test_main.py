@@ -89,6 +89,20 @@ class TestProcess:
         assert child.communicate() == (b"", b"genm: interrupted\n")
         assert child.returncode == 130
 
+    def test_interrupted_while_it_loads_it_says_so_too(self):
+        code = (
+            "import sys\n"
+            "class Interrupted:\n"
+            "    def find_spec(self, name, *_):\n"
+            "        if name == 'typer':\n"
+            "            raise KeyboardInterrupt\n"
+            "sys.meta_path.insert(0, Interrupted())\n"
+            "from genm.cli.main import run\n"
+            "run()\n"
+        )
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+        assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"genm: interrupted\n")
+
     def test_terminated_it_leaves_no_half_a_file(self, tmp_path):
         code = (
             "import sys, time, genm.cache\n"

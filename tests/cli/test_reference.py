@@ -8,7 +8,7 @@ import pytest
 import typer
 
 from genm import errors
-from genm.cli.main import app
+from genm.cli.app import app
 
 PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
 MARK = "<!-- From here on the page is written by GENM_WRITE_DOCS=1 pytest tests/cli/test_reference.py -->\n"

@@ -5,7 +5,7 @@ import shlex
 import pytest
 import typer
 
-from genm.cli.main import app
+from genm.cli.app import app
 from genm.cli.verbs import EXAMPLE_WIDTH, described
 
 
@@ -84,3 +84,10 @@ def test_required_options_say_so(genm):
 def test_one_example_is_not_called_examples():
     assert "Example:\n  one" in described("text", ("one",))
     assert "Examples:\n  one\n  two" in described("text", ("one", "two"))
+
+
+@pytest.mark.parametrize("words", [("fit", "--qrels"), ("fit", "-o"), ("fit", "--nope"), ("cache", "--nope")])
+def test_a_wrong_call_points_to_the_help_of_the_verb(genm, words):
+    found = genm(*words)
+    assert found.code == 2
+    assert found.err.endswith(f"See: genm {words[0]} --help\n")

@@ -15,10 +15,9 @@ from typing import Any, TextIO
 
 import typer
 
+from genm.cli.codes import FAULT, INTERRUPTED, READER_GONE
 from genm.cli.show import say
 from genm.errors import GenmError, GenmWarning
-
-FAULT, INTERRUPTED, READER_GONE, TERMINATED = 2, 130, 141, 143
 
 CallError: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 """What the parser of the command line raises: click's own class, or that of the copy inside newer typers."""

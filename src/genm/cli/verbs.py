@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 from typer.core import TyperCommand
 
+from genm.cli.exits import CallError
+
 if TYPE_CHECKING:
     import typer
 
@@ -14,6 +16,15 @@ EXAMPLE_WIDTH = 74
 
 class Verb(TyperCommand):
     """A command whose help speaks of files and names, not of Python's types."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the words; whatever is wrong with them, the help to look at is this verb's."""
+        try:
+            return super().parse_args(ctx, args)
+        except CallError as error:
+            if getattr(error, "ctx", ctx) is None:
+                error.ctx = ctx
+            raise
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write usage, text and options; the text keeps its examples line by line."""
