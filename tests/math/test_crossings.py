@@ -28,6 +28,14 @@ LEVEL = 0.4
 ENDS = (Fraction(-1, 4), Fraction(5, 4))
 
 
+@pytest.fixture(autouse=True, scope="module")
+def bounds_on_small_lines():
+    """Have parts of every line bounded, which is done for large problems only."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(crossings, "WORTH_BOUNDS", 0)
+        yield
+
+
 @st.composite
 def cases(draw: st.DrawFn) -> tuple[list[exact.Query], list[list[Fraction]]]:
     """Draw a few queries with few score levels, so that ties and equal rows abound, and a line."""
@@ -137,6 +145,11 @@ def test_picking_bins_finds_what_sorting_everything_finds():
     quick = line_profile(problem, origin, direction, 0.0, 1.0)
     full = line_profile(problem, origin, direction, 0.0, 1.0, whole=True)
     assert quick.n_swaps == full.n_swaps > 100_000
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(crossings, "WORTH_BOUNDS", 10**12)
+        unbounded = line_profile(problem, origin, direction, 0.0, 1.0)
+    assert unbounded[:2] == quick[:2]
+    assert unbounded.value == pytest.approx(quick.value, abs=1e-12)
     assert crossings._likely_steps(crossings._sweep_all(problem, origin, origin + direction, [], whole=False))
     assert (quick.low, quick.high) == (full.low, full.high)
     room = []

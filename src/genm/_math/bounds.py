@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genm._math.compiled import kernel
-from genm._math.gains import Floats, Gains, Ints, Problem, gain, task_value
+from genm._math.gains import Floats, Gains, Ints, Problem, task_value
 
 Owners = NDArray[np.int32]
 
@@ -148,18 +148,26 @@ def last_of(level: Ints, begin: int, end: int, count: int) -> int:
 
 @kernel
 def influence(tables: Tables, task: int, level: Ints, at: int) -> float:
-    """Return what is lost when one more row comes above the relevant row that level[at] counts for."""
-    begin, gains = tables.relevant_starts[task], tables.gains
-    place = at - begin + 1
-    if gains.least[task] == 0:
-        fall = gain(gains, task, place, level[at]) - gain(gains, task, place, level[at] + 1)
-        return float(gains.weight[task] * fall)
-    if place < gains.least[task]:
+    """Return what is lost when one more row comes above the relevant row that level[at] counts for.
+
+    Where only the largest gain counts, this is a guess at how much the row matters; see `fall_of_largest`.
+    """
+    gains, place = tables.gains, at - tables.relevant_starts[task] + 1
+    above, cutoff = gains.by_rank[task] * place + level[at], gains.cutoff[task]
+    if above > cutoff:
         return 0.0
-    end = tables.relevant_starts[task + 1]
-    before = task_value(gains, task, level, begin, end)
+    here = gains.base[task] + above
+    fall = gains.discount[here] - (gains.discount[here + 1] if above < cutoff else 0.0)
+    return float(gains.weight[task] * gains.position[place] * fall)
+
+
+@kernel
+def fall_of_largest(tables: Tables, task: int, level: Ints, at: int) -> float:
+    """Return what is lost by the same where only the largest gain counts."""
+    begin, end = tables.relevant_starts[task], tables.relevant_starts[task + 1]
+    before = task_value(tables.gains, task, level, begin, end)
     level[at] += 1
-    after = task_value(gains, task, level, begin, end)
+    after = task_value(tables.gains, task, level, begin, end)
     level[at] -= 1
     return before - after
 
@@ -180,11 +188,15 @@ def lose(
 
     Whoever needs to know only that the bound is not above `floor` is told so as soon as it is.
     """
+    largest = len(tables.gains.least) > 0 and tables.gains.least[0] > 0  # in all tasks of a problem, or in none
     for e in range(len(pairs)):
         g = owner[pairs[e]]
         task = tables.task_of[g]
         at = last_of(level, tables.relevant_starts[task], tables.relevant_starts[task + 1], lost[g])
-        bound -= influence(tables, task, level, at)
+        if largest:
+            bound -= fall_of_largest(tables, task, level, at)
+        else:
+            bound -= influence(tables, task, level, at)
         level[at] += 1
         lost[g] += 1
         log[2 * n_log], log[2 * n_log + 1] = g, at

@@ -29,6 +29,8 @@ SLACK = 1e-9
 """Parts of the line whose bound is this far below a known value cannot hold the maximum, whatever was rounded."""
 NARROWEST = 2.0**-44
 """Intervals narrower than this share of the line are not claimed: swap points are not known better."""
+WORTH_BOUNDS = 10_000_000
+"""Pairs of rows from which on it pays to bound parts of the line; below, sorting all swaps costs less."""
 FEW_BINS = 64
 """With more bins in play than this, sorting all swaps is quicker than picking."""
 
@@ -143,7 +145,8 @@ def _sweep_all(problem: Problem, w_low: Floats, w_high: Floats, room: Room, *, w
     shares = np.linspace(0, costs.sum(), N_CHUNKS + 1)[1:-1]
     cuts = np.concatenate(([0], np.searchsorted(np.cumsum(costs), shares), [n_tasks])).astype(np.int64)
     chunk_costs = np.diff(np.concatenate(([0], np.cumsum(costs)))[cuts])
-    parts = np.zeros((N_CHUNKS, 2, 0 if whole else 1 << PART_BITS))
+    bounded = not whole and costs.sum() > WORTH_BOUNDS
+    parts = np.zeros((N_CHUNKS, 2, 1 << PART_BITS if bounded else 0))
     ends, n_relevant = np.zeros(n_tasks, np.int64), len(problem.relevant_rows)
     count, moved = np.zeros(n_relevant, np.int64), np.empty((n_relevant, 2 << PART_BITS), np.int32)
     values, bins, kept_ends = np.zeros(n_tasks), np.zeros((N_CHUNKS, 1 << BIN_BITS, 2)), np.zeros(n_tasks, np.int64)
@@ -158,9 +161,8 @@ def _sweep_all(problem: Problem, w_low: Floats, w_high: Floats, room: Room, *, w
                 cuts[chunk : chunk + 2], problem, w_low, w_high, parts[chunk], count, moved, ends, room[chunk][0]
             )
             room[chunk] = events, *room[chunk][1:]
-
-    over_ranges(look, chunk_costs)
-    span = np.array([0, 1 << PART_BITS]) if whole else _span(parts.sum(axis=0))
+            if not bounded:
+                walk(chunk, chunk + 1)
 
     def walk(first: int, last: int) -> None:
         for chunk in range(first, last):
@@ -182,7 +184,11 @@ def _sweep_all(problem: Problem, w_low: Floats, w_high: Floats, room: Room, *, w
             room[chunk] = found, kept, moves
             keys[chunk], steps[chunk] = kept[:n], moves[:n]
 
-    over_ranges(walk, chunk_costs)
+    span = np.array([0, 1 << PART_BITS])
+    over_ranges(look, chunk_costs)
+    if bounded:
+        span = _span(parts.sum(axis=0))
+        over_ranges(walk, chunk_costs)
     low, high = (span << (KEY_BITS - PART_BITS)).tolist()
     parted = np.split(kept_ends, cuts[1:-1])
     return _Swaps(keys, steps, parted, low, high, float(values.sum()), bins.sum(axis=0), sum(n_found))
