@@ -25,7 +25,6 @@ from genm.learn.problem import Beta, Problem
 from genm.learn.scorer import Scorer, direct_search, with_level
 from genm.learn.selections import Nearby, Simple
 from genm.learn.starts import simple_starts
-from genm.learn.tasks import check_measure
 from genm.model import Model
 
 Array = NDArray[np.float64]
@@ -273,7 +272,7 @@ def make_fuser(method: str, *, measure: MeasureLike = "AP", **options: Any) -> F
     if method == "auto":
         return AutoFuser(measure=wanted, **options)
     if method == "exact":
-        return ExactFuser(measure=check_measure(wanted), **options)
+        return ExactFuser(measure=wanted, **options)
     if wanted.name != "AP" or wanted.cutoff is not None or wanted.judged_only:
         advice = "Use method 'auto' or 'exact', or measure 'AP'."
         raise InputError(f"method {method!r} maximises AP, not {wanted}. {advice}")

@@ -44,5 +44,5 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path):
 
 def test_a_page_that_cannot_be_written_is_refused(tmp_path):
     (tmp_path / "index.html").mkdir()
-    with pytest.raises(InputError, match="cannot write"):
+    with pytest.raises(InputError, match="expected a file that can be written"):
         write_folder(Results((), 1, 0), tmp_path, command="", figures=False)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from genm.cli.ahead import compiling_ahead
 from genm.cli.inputs import split_list
 from genm.cli.show import Format, Output, print_json, print_table, print_tsv, progress_bars, say, say_notes
 from genm.cli.verbs import add_verb
@@ -67,7 +68,7 @@ def reproduce(
     chosen = {"--collections": ",".join(names), "--splits": str(splits), "--seed": str(seed), "-o": output}
     words = ["genm", "reproduce", *(word for pair in chosen.items() for word in pair)]
     words += ["--no-figures"] * no_figures + ["--paper-rankers"] * paper_rankers
-    with progress_bars() as progress:
+    with progress_bars() as progress, compiling_ahead(exact=True):
         results = run(names, splits=splits, seed=seed, data=data, further=not paper_rankers, progress=progress)
         results = write_folder(
             results, folder, command=shlex.join(words), figures=not no_figures, progress=progress

@@ -21,11 +21,6 @@ _BINARY: dict[str, BinaryMeasure] = {
 }
 
 
-def check_measure(measure: Measure) -> Measure:
-    """Return the measure: its value can be followed from swap to swap, as that of any function of the ranking."""
-    return measure
-
-
 def tasks_of(aligned: Aligned, measure: Measure) -> Problem:
     """Return what the exact methods maximise: the measure's weighted mean over all queries of `aligned`.
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from genm.errors import InputError
+from genm.files import write_text
 from genm.progress import Progress, silent
 from genm.reproduce.figures import draw_figures
 from genm.reproduce.manifest import manifest_of
@@ -41,11 +42,7 @@ def write_folder(
     texts["manifest.json"] = json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
     texts[PAGE] = render(results, drawings, manifest=manifest, command=command)
     for name, text in texts.items():
-        path = make_folder((folder / name).parent) / Path(name).name
-        try:
-            path.write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise InputError(f"{path}: cannot write ({error.strerror}). Choose another folder with -o.") from None
+        write_text(make_folder((folder / name).parent) / Path(name).name, text)
     return results
 
 
