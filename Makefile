@@ -7,7 +7,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check
 JOBS   ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types contract unit bench clean
+.PHONY: help demo test checks lint types contract kernels unit bench clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -19,21 +19,26 @@ $(VENV)/.made:
 	@$(PIP) install -q --upgrade pip -c constraints.txt
 	@touch $@
 
+# --no-compile: Python compiles a module when it is first imported, and most modules never are.
 $(VENV)/.ready: pyproject.toml constraints.txt | $(VENV)/.made
 	@echo ">> installing genm and what it needs (versions: constraints.txt)"
-	@$(PIP) install -q -c constraints.txt -e '.[rankers,plots]'
+	@$(PIP) install -q --no-compile -c constraints.txt -e '.[rankers,plots]'
 	@touch $@
 
 $(VENV)/.tested: pyproject.toml constraints.txt $(VENV)/.ready
 	@echo ">> installing the test tools"
-	@$(PIP) install -q -c constraints.txt -e '.[rankers,pandas,plots,pyterrier,sklearn]' --group dev
+	@$(PIP) install -q --no-compile -c constraints.txt -e '.[rankers,pandas,plots,pyterrier,sklearn]' --group dev
 	@touch $@
 
 demo: $(VENV)/.ready  ## set up, then run the main job on an embedded example
 	@echo ">> running the demo"
 	@$(BIN)/python examples/demo.py
 
-test: $(VENV)/.tested lint types contract unit  ## set up, then lint, types, import contract and every test
+test: $(VENV)/.tested  ## set up, then lint, types, import contract and every test
+	@$(MAKE) --no-print-directory -j 2 -O checks kernels
+	@$(MAKE) --no-print-directory unit
+
+checks: lint types contract
 
 lint: $(VENV)/.tested
 	@echo ">> ruff"
@@ -47,6 +52,10 @@ types: $(VENV)/.tested
 contract: $(VENV)/.tested
 	@echo ">> import contract"
 	@$(BIN)/lint-imports
+
+# Kernels are compiled while the checks run: otherwise each of pytest's processes would compile them for itself.
+kernels: $(VENV)/.tested
+	@$(BIN)/python -m genm.cli.ahead exact
 
 unit: $(VENV)/.tested
 	@echo ">> pytest"

@@ -29,7 +29,7 @@ def test_two_rankers_are_proved_without_asking(genm, sample):
     assert "Weights that lose at most 0.001, one ranker at a time" in found.out
 
 
-@pytest.mark.parametrize("measure", ["AP", "nDCG@10", "Bpref", "IPrec@0.5"])
+@pytest.mark.parametrize("measure", ["nDCG@10", "Bpref"])
 def test_a_proof_is_printed_and_in_json_for_every_measure(genm, three, measure):
     words = (*WORDS, "--method", "exact", "--measure", measure, *three, "--format", "json")
     plain = json.loads(genm(*words).out)["exact"]
