@@ -59,7 +59,7 @@ kernels: $(VENV)/.tested
 
 unit: $(VENV)/.tested
 	@echo ">> pytest"
-	@$(BIN)/python -m pytest -q -n $(JOBS)
+	@$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal
 
 bench: $(VENV)/.tested  ## run the benchmarks beside their peers
 	@$(PIP) install -q -c constraints.txt --group bench
