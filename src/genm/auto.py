@@ -248,6 +248,8 @@ _METHODS: dict[str, Callable[..., Fuser]] = {
     "on": OnlineFuser,
     "uns": CotrainFuser,
 }
+METHODS = tuple(sorted(_METHODS))
+"""The names that `fit` and `make_fuser` take."""
 
 
 def fit(aligned: Aligned, *, method: str = "auto", measure: MeasureLike = "AP", **options: Any) -> Fuser:
@@ -263,7 +265,7 @@ def fit(aligned: Aligned, *, method: str = "auto", measure: MeasureLike = "AP", 
 def make_fuser(method: str, *, measure: MeasureLike = "AP", **options: Any) -> Fuser:
     """Return a fuser by its name on the command line, not yet fitted."""
     if method not in _METHODS:
-        raise InputError(f"method={method!r}: expected one of {', '.join(sorted(_METHODS))}.")
+        raise InputError(f"method={method!r}: expected one of {', '.join(METHODS)}.")
     make = _METHODS[method]
     unknown = sorted(set(options) - set(signature(make).parameters))
     if unknown:

@@ -8,13 +8,12 @@ import pytest
 from problems import made_up
 from report.conftest import fit
 
-from genm.auto import make_fuser
+from genm.auto import METHODS, make_fuser
 from genm.errors import InputError, ModelError
 from genm.evidence import fingerprint, load_evidence, save_evidence
 from genm.learn import NewtonFuser
 from genm.model import Model
 from genm.report import build_report, compute_evidence, render_report
-from genm.report.gather import METHODS
 from genm.report.writing import FORMATS
 
 

@@ -145,7 +145,7 @@ def fit(
     check_rules(kind, cut, names)
     method = method or ("uns" if qrels is None else "auto")
     options = _options(method, measure, rel, _beta(beta) | proof, qrels is not None, kind == "auto")
-    with progress_bars() as progress, compiling_ahead(exact=method == "exact") as kernels_are_ready:
+    with progress_bars() as progress, compiling_ahead(exact=certify) as kernels_are_ready:
         judged = None if qrels is None else read_judgments(qrels, lenient=lenient, progress=progress)
         held = None if test_qrels is None else read_judgments(test_qrels, lenient=lenient, progress=progress)
         loaded = read_runs(runs, lenient=lenient, duplicates=duplicates, progress=progress)

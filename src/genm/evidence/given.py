@@ -3,6 +3,7 @@
 from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from genm.align import Aligned
 from genm.learn import Fuser
@@ -27,7 +28,10 @@ class GivenFuser(Fuser):
     def fit(self, aligned: Aligned) -> Self:
         """Remember the rankers and the rules of their scores."""
         self._remember(aligned)
-        self.weights_ = np.array(self.weights)
+        self.weights_ = self._weights()
         self.objective_, self.history_ = 0.0, []
         self.converged_, self.n_iter_ = True, 0
         return self
+
+    def _weights(self) -> NDArray[np.float64]:
+        return np.array(self.weights)

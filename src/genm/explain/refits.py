@@ -18,7 +18,7 @@ from genm._math.ascent import Ascent, as_distribution, quasi_newton
 from genm._math.compiled import over_items
 from genm._math.folds import fold_of_queries
 from genm.align import Aligned
-from genm.auto import SHRINKAGE, UNLESS_SHOWN, Shrunk, clearly_best, hold_back, shrink
+from genm.auto import CLOSE_ENOUGH, SHRINKAGE, UNLESS_SHOWN, Shrunk, clearly_best, hold_back, shrink
 from genm.errors import InputError
 from genm.evaluate import Measure
 from genm.explain.views import View, Views, members_of
@@ -26,10 +26,8 @@ from genm.learn.scorer import Scorer, direct_search
 
 Array = NDArray[np.float64]
 
-CLOSE_ENOUGH = 1e-4
-"""A step of a climb that gains less than this in smoothed MAP ends it: held-out values know no finer digits."""
 ROUGHLY = 5e-4
-"""The same for subsets of many rankers: their values change by less than .001 on average."""
+"""What stands for CLOSE_ENOUGH with many rankers' subsets: their values change by less than .001 on average."""
 CHOOSE_UP_TO = 8
 """Rankers up to which every subset chooses how far to hold back; of more, all do as the whole does in that fold.
 

@@ -54,8 +54,6 @@ def lines(report: Report) -> str:
 
 
 def _steps_in_words(lines: Sequence[Line]) -> str:
-    if not all(line["exact"] for line in lines):
-        return ""
     joined = max(line["tolerance"] for line in lines)
     drawn = f"; neighbours within {joined:.1g} are drawn as one" if joined > 0 else ""
     return (

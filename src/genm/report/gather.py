@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from genm.align import UNJUDGED, Aligned
 from genm.align.aligned import per_query
-from genm.auto import make_fuser
+from genm.auto import METHODS, make_fuser
 from genm.crossval import measure_queries
 from genm.errors import InputError, ModelError
 from genm.evaluate import parse_measure
@@ -33,8 +33,6 @@ from genm.report.systems import curves_of, main_values, measure_systems, rounded
 Array = NDArray[np.float64]
 
 LEVELS = (0.025, 0.25, 0.5, 0.75, 0.975)
-METHODS = ("auto", "bat", "enm", "exact", "ip", "on", "uns")
-"""The methods that can be learned anew here."""
 EQUAL = "equal"
 """The method of models that were never learned: every ranker counts the same."""
 

@@ -7,6 +7,7 @@ Long arrays are packed (`genm.report.packing`). Per-query lists are columns of e
 
 from typing import Literal, TypedDict
 
+from genm.evidence import Outcome
 from genm.report.packing import Packed
 
 FORMAT = "genm-report"
@@ -31,7 +32,7 @@ class Gain(TypedDict):
     n_better: int
     n_worse: int
     n_equal: int
-    outcome: Literal["better", "perhaps better", "equal", "perhaps worse", "worse"]
+    outcome: Outcome
     """Better or worse: p is below 1 - confidence and the interval lies on that side of 0; perhaps: not so clear;
     equal: no query differs."""
     significant: bool
