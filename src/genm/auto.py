@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from genm._math.ascent import Ascent, as_distribution, quasi_newton
 from genm._math.compiled import over_items
 from genm._math.folds import fold_of_queries
+from genm._math.linear_algebra import times, weighted_mean
 from genm.align import Aligned, renormalize
 from genm.errors import InputError
 from genm.evaluate import Measure, MeasureLike, parse_measure
@@ -186,7 +187,7 @@ class AutoFuser(Fuser):
         for outside, values in over_items(held_out, jobs):
             reached[:, outside] += values / self.repeats
         best = clearly_best(reached, scorer.query_weights, ways.index(UNLESS_SHOWN))
-        return ways[best], float(reached[best] @ scorer.query_weights / scorer.query_weights.sum())
+        return ways[best], weighted_mean(reached[best], scorer.query_weights)
 
 
 def clearly_best(reached: Array, query_weights: Array, reference: int) -> int:
@@ -197,8 +198,8 @@ def clearly_best(reached: Array, query_weights: Array, reference: int) -> int:
     """
     share = query_weights / query_weights.sum()
     gain = reached - reached[reference]
-    mean = gain @ share
-    error = np.sqrt((((gain - mean[:, None]) ** 2) @ share) / max(reached.shape[1] - 1, 1))
+    mean = times(gain, share)
+    error = np.sqrt(times((gain - mean[:, None]) ** 2, share) / max(reached.shape[1] - 1, 1))
     clear = mean - ONCE_IN_TEN * error
     clear[reference] = 0.0
     return int(np.argmax(clear))

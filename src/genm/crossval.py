@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genm._math.folds import fold_of_queries
+from genm._math.linear_algebra import weighted_mean
 from genm.align import Aligned, check_aligned
 from genm.errors import InputError
 from genm.evaluate import MeasureLike, evaluate_aligned
@@ -58,11 +59,6 @@ def cross_validate(
 def measure_queries(aligned: Aligned, weights: Array, measure: MeasureLike) -> Array:
     """Return the measure of every query under the given weights."""
     return np.asarray(evaluate_aligned(aligned, weights, [measure]).values[:, 0])
-
-
-def weighted_mean(per_query: Array, query_weights: Array) -> float:
-    """Return the mean over queries, each counted by its weight."""
-    return float(query_weights @ per_query / query_weights.sum())
 
 
 def check_folds(folds: int, n_queries: int) -> int:

@@ -28,6 +28,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from genm._math.elementary import logarithms
 from genm._math.ordering import rank_order
 from genm._math.scaling import rank_lists
 from genm._math.voting import order_by_majority
@@ -197,7 +198,7 @@ def _isr(aligned: Aligned) -> Array:
 
 def _log_isr(aligned: Aligned) -> Array:
     squares, n = _inverse_squares(aligned)
-    return np.log(n) * squares
+    return logarithms(n) * squares
 
 
 def _borda(aligned: Aligned) -> Array:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from genm._math.linear_algebra import dot, product, row_products
 from genm.errors import InputError
 
 _ROWS_AT_ONCE = 1 << 16
@@ -51,8 +52,7 @@ def score_moments(starts: NDArray[np.int64], scores: Array, query_weights: Array
     matrix = np.zeros((scores.shape[1], scores.shape[1]))
     for low in range(0, len(scores), _ROWS_AT_ONCE):
         block = np.ldexp(scores[low : low + _ROWS_AT_ONCE], -exponent)
-        # einsum without a matrix product: its order of summation never depends on threads
-        matrix += np.einsum("n,nk,nl->kl", share[low : low + _ROWS_AT_ONCE], block, block)
+        matrix += row_products((share[low : low + _ROWS_AT_ONCE, None] * block).T, block.T)
     return Moments(matrix, exponent)
 
 
@@ -67,8 +67,9 @@ def agreement_penalty(moments: Moments, weights: Array, sigma: float) -> Penalty
     exponent = max(int(np.frexp(np.abs(apart).max())[1]) - 100, 0)  # so that no product below overflows
     apart = np.ldexp(apart, -exponent)
     with np.errstate(over="ignore", under="ignore"):
-        value = -0.5 * scale * np.einsum("kl,lm,km->", apart, M, apart)
-        gradient = -scale * np.einsum("lm,km->l", M, apart)
+        moved = product(apart, M)
+        value = -0.5 * scale * dot(moved, apart)
+        gradient = -scale * moved.sum(axis=0)
         value = np.ldexp(min(value, 0.0), 2 * (moments.exponent + exponent))
         gradient = np.ldexp(gradient, 2 * moments.exponent + exponent)
         hessian = np.ldexp(-scale * n * M, 2 * moments.exponent)

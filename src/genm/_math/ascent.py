@@ -10,6 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from genm._math.elementary import logarithms
+from genm._math.linear_algebra import dot, norm, product, symmetric_eigen, times
+
 Array = NDArray[np.float64]
 Derivatives = Callable[[Array], tuple[float, Array, Array]]
 Value = Callable[[Array], float]
@@ -84,7 +87,7 @@ def newton(
         alpha_next, f_next = _climb(value, alpha, f, g, step)
         if alpha_next is None:
             slope = np.where(free, g - g[free].mean(), 0.0)
-            alpha_next, f_next = _climb(value, alpha, f, g, slope / max(float(np.linalg.norm(slope)), 1e-300))
+            alpha_next, f_next = _climb(value, alpha, f, g, slope / max(norm(slope), 1e-300))
         gain = f_next - f
         if alpha_next is not None:
             alpha, f = alpha_next, f_next
@@ -123,7 +126,7 @@ def barrier(
             _, g, H = derivatives(alpha)
             g_mu = g + mu / alpha
             step = _modified_newton_step(g_mu, H - np.diag(mu / alpha**2))
-            before = f + mu * float(np.log(alpha).sum())
+            before = f + mu * float(logarithms(alpha).sum())
             alpha, f, gain = _inner_climb(value, alpha, f, before, g_mu, step, mu)
             if watch is not None:
                 watch(n, alpha, f)
@@ -160,7 +163,7 @@ def quasi_newton(
         f_trial, g_trial = gradient(x)
         return f_trial
 
-    first = float(np.linalg.norm(g - g.mean()))
+    first = norm(g - g.mean())
     is_known = curvature is not None
     if curvature is None:
         curvature = np.eye(len(alpha)) * max(first / _FIRST_STEP, 1e-12)
@@ -169,7 +172,7 @@ def quasi_newton(
     while n < max_iter:
         n += 1
         step = _curved_step(alpha, g, curvature)
-        if is_known and float(g @ step) < 2.0 * tol:  # of which the curvature takes back half
+        if is_known and dot(g, step) < 2.0 * tol:  # of which the curvature takes back half
             return Ascent(alpha, f, n, converged=True, curvature=curvature)
         trial, risen = _climb(value, alpha, f, g, step)
         if trial is None:
@@ -194,14 +197,14 @@ def _curved_step(alpha: Array, g: Array, curvature: Array) -> Array:
 def _bfgs(B: Array, s: Array, y: Array) -> Array:
     """Return the curvature B of a function updated by a step s and the change y of its gradient, kept positive."""
     y = y - y.mean()  # only directions that keep the sum matter
-    Bs = B @ s
-    sBs, sy = float(s @ Bs), float(s @ y)
+    Bs = times(B, s)
+    sBs, sy = dot(s, Bs), dot(s, y)
     if sBs <= 1e-300:
         return B
     if sy < 0.2 * sBs:
         theta = 0.8 * sBs / (sBs - sy)
         y = theta * y + (1.0 - theta) * Bs
-        sy = float(s @ y)
+        sy = dot(s, y)
     return np.asarray(B - np.outer(Bs, Bs) / sBs + np.outer(y, y) / sy)
 
 
@@ -214,10 +217,10 @@ def _free(alpha: Array, g: Array) -> NDArray[np.bool_]:
 def _modified_newton_step(g: Array, H: Array) -> Array:
     """Return an ascent step within sum(step) = 0: Newton's, with every curvature counted as downward."""
     basis = _sum_zero_basis(len(g))
-    curvature, directions = np.linalg.eigh(basis.T @ H @ basis)
+    curvature, directions = symmetric_eigen(product(product(basis.T, H), basis))
     size = np.maximum(np.abs(curvature), 1e-8 * max(1.0, float(np.abs(curvature).max(initial=0.0))))
-    step: Array = basis @ (directions @ ((directions.T @ (basis.T @ g)) / size))
-    length = float(np.linalg.norm(step))
+    step = times(basis, times(directions, times(directions.T, times(basis.T, g)) / size))
+    length = norm(step)
     return step if length <= _LONGEST_STEP else step * (_LONGEST_STEP / length)
 
 
@@ -237,7 +240,7 @@ def _climb(value: Value, alpha: Array, f: float, g: Array, step: Array) -> tuple
     t = 1.0
     for _ in range(_HALVINGS):
         trial = project_to_simplex(alpha + t * step)
-        slope = float(g @ (trial - alpha))
+        slope = dot(g, trial - alpha)
         if slope > 0.0:
             risen = value(trial)
             if risen >= f + _ARMIJO * slope and risen > f:
@@ -252,13 +255,13 @@ def _inner_climb(
     """Return point, f and the barrier function's gain after a backtracking search that stays inside."""
     falling = step < 0
     t = min(1.0, 0.995 * float((-alpha[falling] / step[falling]).min())) if falling.any() else 1.0
-    slope = float(g_mu @ step)
+    slope = dot(g_mu, step)
     for _ in range(_HALVINGS):
         trial = alpha + t * step
         trial = trial / trial.sum()
         if (trial > 0.0).all():
             risen = value(trial)
-            after = risen + mu * float(np.log(trial).sum())
+            after = risen + mu * float(logarithms(trial).sum())
             if after >= before + _ARMIJO * t * slope and after > before:
                 return trial, risen, after - before
         t *= 0.5

@@ -23,6 +23,7 @@ from genm._math.climbing import climb
 from genm._math.compiled import over_items, over_ranges
 from genm._math.crossings import TOLERANCE, value_at
 from genm._math.gains import Floats, Ints, Problem
+from genm._math.linear_algebra import times
 from genm._math.slivers import NO_TIE, Pairs, Path, settle
 from genm._math.subdivision import LEAF, explore, restrict
 from genm.errors import InputError
@@ -277,7 +278,7 @@ class _Search:
         best, centre, largest, n_cells, n_pairs, edges, numbers, steps, shares, ends = found
         old = self.cells[c]
         if best > self.claimed:
-            self._improve(centre @ old.corners, best)
+            self._improve(times(old.corners.T, centre), best)
         begin, at, parts = 0, 0, []
         for end in ends.tolist():
             own, place = slice(begin, end - 1), int(steps[end - 1])

@@ -3,6 +3,9 @@
 A kernel is a plain function over a range of queries that writes into arrays it was given. It holds no lock
 while it runs, so threads share the work; each query has its own place in the output, and whoever sums the
 places does it in query order, so a result never depends on the number of threads.
+
+No kernel lets the compiler reorder sums or fuse products with sums: results would then depend on the processor.
+Quick sums use `genm._math.lanes`.
 """
 
 import os
@@ -27,17 +30,6 @@ _pool_size = 0
 def kernel(function: F) -> F:
     """Compile at first use, keep the result on disk, release the interpreter lock while running."""
     return cast("F", numba.njit(cache=True, nogil=True, error_model="numpy")(function))
-
-
-def fast_kernel(function: F) -> F:
-    """Like `kernel`, with sums that the compiler may reorder into vector lanes (no NaN or inf tricks)."""
-    flags = {"reassoc", "contract", "arcp", "nsz"}
-    return cast("F", numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=flags)(function))
-
-
-def inlined(function: F) -> F:
-    """Compile a small function that is copied into the kernels that call it."""
-    return cast("F", numba.njit(cache=True, nogil=True, error_model="numpy", inline="always")(function))
 
 
 def n_threads() -> int:

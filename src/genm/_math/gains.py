@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genm._math.compiled import kernel
+from genm._math.elementary import logarithms2
 from genm.errors import InputError
 
 BinaryMeasure = Literal["AP", "P", "recall", "RR", "success", "Rprec", "judged", "IPrec"]
@@ -193,7 +194,7 @@ def graded_problem(
     if (gains < 0).any():
         raise InputError(f"gains: expected none below 0; found {gains.min()}. Raise negative gains to 0.")
     longest, most = _sizes(starts, gains > 0)
-    discount = np.concatenate(([0.0], 1.0 / np.log2(np.arange(2, longest + 3)), [0.0]))
+    discount = np.concatenate(([0.0], 1.0 / logarithms2(np.arange(2.0, longest + 3.0)), [0.0]))
     share = query_weights / query_weights.sum()
     query, counts, rows, weight = [], [], [], []
     for q in range(len(starts) - 1):

@@ -3,21 +3,22 @@
 Tokens of a document are contiguous, tokens[starts[d]:starts[d + 1]]; each has a topic z. n_dz (documents, K), n_wz
 (terms, K) and n_z (K) count the tokens by topic, as float32 (whole numbers, exact far beyond any collection that
 fits in memory); K is padded to whole lanes with topics that are never drawn. The random numbers of a sweep are
-given, so a chain depends on its seed alone.
+given, and sums are float64 in one fixed order, so a chain depends on its seed alone, not on the processor.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from genm._math.compiled import fast_kernel
+from genm._math.compiled import kernel
+from genm._math.lanes import load, total
 
 LANES = 16
 
 Floats = NDArray[np.float32]
 
 
-@fast_kernel
+@kernel
 def sweep(
     starts: NDArray[np.int64],
     words: NDArray[np.int32],
@@ -34,12 +35,12 @@ def sweep(
     width = n_dz.shape[1]
     blocks = width // LANES
     a, e = np.float32(alpha), np.float32(eta)
-    mass = np.float32(n_wz.shape[0] * eta)
+    prior = np.float32(n_wz.shape[0] * eta)
     chance = np.empty(width, np.float32)
-    of_block = np.empty(blocks, np.float32)
+    of_block = np.empty(blocks)
     inverse = np.zeros(width, np.float32)
     for z in range(n_topics):
-        inverse[z] = np.float32(1.0) / (n_z[z] + mass)
+        inverse[z] = np.float32(1.0) / (n_z[z] + prior)
     for d in range(len(starts) - 1):
         of_doc = n_dz[d]
         for i in range(starts[d], starts[d + 1]):
@@ -48,17 +49,14 @@ def sweep(
             of_doc[old] -= np.float32(1.0)
             of_word[old] -= np.float32(1.0)
             n_z[old] -= np.float32(1.0)
-            inverse[old] = np.float32(1.0) / (n_z[old] + mass)
+            inverse[old] = np.float32(1.0) / (n_z[old] + prior)
             for z in range(width):  # one plain loop, so that it becomes vector code
                 chance[z] = (of_doc[z] + a) * (of_word[z] + e) * inverse[z]
-            total = np.float32(0.0)
+            mass = 0.0
             for b in range(blocks):
-                s = np.float32(0.0)
-                for k in range(LANES):
-                    s += chance[b * LANES + k]
-                of_block[b] = s
-                total += s
-            target = draws[i] * total
+                of_block[b] = total(load(chance, b * LANES) + load(chance, b * LANES + 8))
+                mass += of_block[b]
+            target = draws[i] * mass
             b = 0
             while b < blocks - 1 and target >= of_block[b]:
                 target -= of_block[b]
@@ -74,7 +72,7 @@ def sweep(
             of_doc[new] += np.float32(1.0)
             of_word[new] += np.float32(1.0)
             n_z[new] += np.float32(1.0)
-            inverse[new] = np.float32(1.0) / (n_z[new] + mass)
+            inverse[new] = np.float32(1.0) / (n_z[new] + prior)
 
 
 def count_topics(

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genm._math.compiled import kernel, over_ranges
+from genm._math.elementary import logarithm2
 
 AP, P, R, NDCG, RR, RPREC, BPREF, JUDGED, SUCCESS, IPREC = range(10)
 """What column 0 of a plan may hold."""
@@ -46,7 +47,7 @@ def measure_values(
 
 @kernel
 def _gain(grade: int, exponential: int) -> float:
-    return 2.0**grade - 1.0 if exponential else float(grade)
+    return math.ldexp(1.0, grade) - 1.0 if exponential else float(grade)
 
 
 @kernel
@@ -82,7 +83,7 @@ def _values(
                     n_nonrelevant += 1
                 at = i - judged_starts[q]
                 if g > 0 and at < cutoff:
-                    ideal += _gain(g, exponential) / math.log2(at + 2.0)
+                    ideal += _gain(g, exponential) / logarithm2(at + 2.0)
             needed = int(recall[m] * n_relevant + 0.9)
             if kind == RPREC:
                 cutoff = n_relevant
@@ -99,7 +100,7 @@ def _values(
                     seen -= 1
                     break
                 if g > 0:
-                    dcg += _gain(g, exponential) / math.log2(r + 1.0)
+                    dcg += _gain(g, exponential) / logarithm2(r + 1.0)
                 if g >= rel:
                     found += 1
                     precision = found / r

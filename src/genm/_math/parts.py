@@ -12,12 +12,8 @@ import numba
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def part(*fastmath: str) -> Callable[[F], F]:
-    """Compile a part of a kernel; `fastmath` names the liberties the compiler may take with its sums."""
+def part() -> Callable[[F], F]:
+    """Compile a part of a kernel."""
     njit: Any = numba.njit
     options = {"nogil": True, "error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    return cast("Callable[[F], F]", njit(cache=True, fastmath=set(fastmath), **options))
-
-
-FREE_SUMS = ("reassoc", "contract", "arcp", "nsz")
-"""Sums may be reordered into vector lanes."""
+    return cast("Callable[[F], F]", njit(cache=True, **options))

@@ -11,14 +11,29 @@ is P(z) [P(d|z) P(w|z)]^b / s, the M-step sums it. b = 1 is plain EM and the sum
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.compiled import fast_kernel
+from genm._math.compiled import kernel
+from genm._math.elementary import STEEPEST, exponential, exponentials, logarithm, logarithms
+from genm._math.lanes import fill, load, total
+from genm._math.parts import part
 
 Array = NDArray[np.float64]
 Counts = tuple[NDArray[np.int64], NDArray[np.int32], Array]
 """Starts of rows, terms and counts of a sparse table."""
 
 
-@fast_kernel
+@part()
+def _dot(left: Array, right: Array) -> float:
+    """Return the dot product of two rows: in eight lanes, the rest one by one."""
+    lanes, whole = fill(0.0), len(left) - len(left) % 8
+    for z in range(0, whole, 8):
+        lanes += load(left, z) * load(right, z)
+    found = total(lanes)
+    for z in range(whole, len(left)):
+        found += left[z] * right[z]
+    return found
+
+
+@kernel
 def accumulate(
     starts: NDArray[np.int64],
     terms: NDArray[np.int32],
@@ -34,34 +49,35 @@ def accumulate(
     the caller multiplies `new_left` by `left` and `new_right` by `right`.
     """
     K = left.shape[1]
-    total = 0.0
+    value = 0.0
     new_right[:] = 0.0
     for d in range(len(starts) - 1):
         for z in range(K):
             new_left[d, z] = 0.0
         for i in range(starts[d], starts[d + 1]):
             w = terms[i]
-            s = 0.0
-            for z in range(K):
-                s += left[d, z] * right[w, z]
+            s = _dot(left[d], right[w])
             if s <= 0.0:  # every topic gives this pair nothing: it can teach nothing
                 continue
-            total += counts[i] * np.log(s)
+            value += counts[i] * logarithm(s)
             share = counts[i] / s
             for z in range(K):
                 new_left[d, z] += share * right[w, z]
                 new_right[w, z] += share * left[d, z]
-    return total
+    return value
+
+
+@part()
+def _power(p: float, b: float) -> float:
+    exponent = b * logarithm(p)
+    return exponential(exponent) if exponent > -STEEPEST else 0.0
 
 
 def raised(p: Array, b: float) -> Array:
-    """Return p^b; by logarithms in place, which is quicker than a power."""
-    if b == 1:
-        return p.copy()
-    with np.errstate(divide="ignore"):  # log 0 = -inf, and exp(-inf) is the 0 it should be
-        power = np.log(p)
-    power *= b
-    return np.exp(power, out=power)
+    """Return p^b; by logarithms."""
+    if b in (0, 1):
+        return p.copy() if b else np.ones_like(p)
+    return exponentials(b * logarithms(p))  # log 0 = -inf, and exp(-inf) is the 0 it should be
 
 
 def step(
@@ -85,24 +101,21 @@ def step(
     return value, mass / (mass.sum() or 1.0), new_d, new_w
 
 
-@fast_kernel
+@kernel
 def log_likelihood(
     starts: NDArray[np.int64], terms: NDArray[np.int32], counts: Array, left: Array, right: Array
 ) -> float:
     """Return sum n log sum_z left[d, z] right[w, z]; pairs of probability 0 count as 1e-300."""
-    K = left.shape[1]
-    total = 0.0
+    value = 0.0
     for d in range(len(starts) - 1):
         for i in range(starts[d], starts[d + 1]):
             w = terms[i]
-            s = 0.0
-            for z in range(K):
-                s += left[d, z] * right[w, z]
-            total += counts[i] * np.log(max(s, 1e-300))
-    return total
+            s = _dot(left[d], right[w])
+            value += counts[i] * logarithm(max(s, 1e-300))
+    return value
 
 
-@fast_kernel
+@kernel
 def fold_in(
     starts: NDArray[np.int64],
     terms: NDArray[np.int32],
@@ -127,13 +140,11 @@ def fold_in(
             mixture[q, z] = 1.0 / K
         for _ in range(n_steps):
             for z in range(K):
-                raised[z] = prior[z] * mixture[q, z] ** b
+                raised[z] = prior[z] * _power(mixture[q, z], b)
                 gathered[z] = 0.0
             for i in range(starts[q], starts[q + 1]):
                 w = terms[i]
-                s = 0.0
-                for z in range(K):
-                    s += raised[z] * right[w, z]
+                s = _dot(raised, right[w])
                 if s <= 0.0:
                     continue
                 share = counts[i] / s

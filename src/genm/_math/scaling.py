@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genm._math.compiled import kernel, over_ranges
+from genm._math.elementary import STEEPEST, arctangent, exponential
 from genm._math.radix import N_COUNTS, Count, downward_keys, sort_pairs
 
 KINDS = ("none", "atan", "sigmoid", "rank", "reciprocal", "minmax", "affine", "max", "l2", "sum", "zscore")
@@ -186,9 +187,9 @@ def _scale_list(values: NDArray[np.float64], n: Count, rule: NDArray[np.float64]
     for i in range(n):
         value = values[i]
         if kind == _ATAN:
-            value = math.atan(value)
+            value = arctangent(value)
         elif kind == _SIGMOID:
-            value = 1.0 / (1.0 + math.exp(-value))
+            value = 1.0 / (1.0 + exponential(max(-STEEPEST, min(STEEPEST, -value))))
         values[i] = _finish(value, rule)
 
 

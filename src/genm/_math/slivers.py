@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from genm._math.bounds import ROUNDING, Owners, Tables, influence, last_of, sort_levels
 from genm._math.gains import Floats, Ints, Problem
+from genm._math.linear_algebra import row_products
 from genm._math.subdivision import LEAF
 
 MOST_CELLS = 4096
@@ -112,7 +113,7 @@ def _between(start: Point, end: Point, share: Fraction) -> Point:
 def _open_cell(problem: Problem, pairs: Pairs, path: Path) -> _Open:
     """Return the cell with the pairs that floating-point numbers cannot decide; the others are decided."""
     corners = corners_of(path, len(pairs.x))
-    at = np.array(corners, np.float64) @ pairs.x
+    at = row_products(np.array(corners, np.float64), pairs.x.T)
     lost = pairs.lost + np.bincount(pairs.owner[(at < -ROUNDING).all(axis=0)], minlength=len(pairs.lost))
     unsure = np.flatnonzero((at < ROUNDING).any(axis=0) & (at > -ROUNDING).any(axis=0)).tolist()
     x = []

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genm._math.compiled import over_ranges
-from genm._math.sigmoid import TAIL
+from genm._math.elementary import TAIL
 from genm._math.smooth_gradient import gradient_range
 from genm._math.smooth_hessian import HessianSums, hessian_range
 from genm._math.smooth_kernels import Ranks, Store, rank_range

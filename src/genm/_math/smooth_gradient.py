@@ -10,17 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genm._math.compiled import kernel
-from genm._math.parts import FREE_SUMS, part
-from genm._math.sigmoid import exponential
+from genm._math.elementary import exponential
+from genm._math.lanes import fill, load, store, total
+from genm._math.parts import part
 from genm._math.smooth_kernels import Ranks, Store, invert_tile, pair_by_ratio, pair_by_score
 from genm._math.tile_kernels import Array
 
 
-@part(*FREE_SUMS)
+@part()
 def _spread_series(
-    E: Array, t: int, sign: float, b: float, middle: float, s: Array, C: Array, begin: int, stop: int, u: Array
+    E: Array, begins: int, sign: float, b: float, middle: float, s: Array, C: Array, begin: int, stop: int, u: Array
 ) -> None:
-    """Add the series of sum_j C_j w to u, for the relevant documents begin:stop."""
+    """Add the series of sum_j C_j w to u, for the relevant documents begin:stop; the tile's E lie at `begins`."""
     a1, a2, a3, a4 = 0.0, 0.0, 0.0, 0.0
     for j in range(begin, stop):
         v, c = exponential(sign * b * (middle - s[j])), C[j]
@@ -28,36 +29,45 @@ def _spread_series(
         a2 += 2.0 * c * v * v
         a3 += 3.0 * c * v * v * v
         a4 += 4.0 * c * (v * v) * (v * v)
-    for d in range(64):
-        x = E[t, d]
-        u[d] += x * (a1 - x * (a2 - x * (a3 - x * a4)))
+    spread_powers(E, begins, a1, a2, a3, a4, u)
 
 
-@part(*FREE_SUMS)
+@part()
+def spread_powers(E: Array, begins: int, a1: float, a2: float, a3: float, a4: float, u: Array) -> None:
+    """Add a1 E - a2 E^2 + a3 E^3 - a4 E^4 to u for 64 documents."""
+    for d in range(0, 64, 8):
+        x = load(E, begins + d)
+        store(u, d, load(u, d) + x * (a1 - x * (a2 - x * (a3 - x * a4))))
+
+
+@part()
 def _add_slope(g: Array, c: float, u: Array) -> None:
     """Add c w to u for 64 documents."""
-    for d in range(64):
-        u[d] += c * (g[d] - g[d] * g[d])
+    for d in range(0, 64, 8):
+        x = load(g, d)
+        store(u, d, load(u, d) + c * (x - x * x))
 
 
-@part(*FREE_SUMS)
+@part()
 def _take_dots(u: Array, scores: NDArray[np.floating], tile: int, shift: Array, gradients: Array, q: int) -> None:
     """Take sum_d u X from the gradient."""
     for k in range(len(shift)):
-        total, x = 0.0, shift[k]
-        for d in range(64):
-            total += u[d] * (scores[tile, k, d] - x)
-        gradients[q, k] -= total
+        dot, x, begins = fill(0.0), shift[k], 64 * (len(shift) * tile + k)
+        for d in range(0, 64, 8):
+            dot += load(u, d) * (load(scores, begins + d) - x)
+        gradients[q, k] -= total(dot)
 
 
-@part(*FREE_SUMS)
-def mean_relevant(relevant: NDArray[np.floating], first: int, n: int, shift: Array) -> None:
-    """Set shift to the mean scores of the relevant documents first:first+n."""
+@part()
+def mean_relevant(relevant: NDArray[np.floating], begin: int, n: int, shift: Array) -> None:
+    """Set shift to the mean scores of the relevant documents begin:begin+n."""
     for k in range(len(shift)):
-        total = 0.0
-        for j in range(first, first + n):
-            total += relevant[j, k]
-        shift[k] = total / n if n > 0 else 0.0
+        shift[k] = 0.0
+    for j in range(begin, begin + n):
+        for k in range(len(shift)):
+            shift[k] += relevant[j, k]
+    for k in range(len(shift)):
+        shift[k] = shift[k] / n if n > 0 else 0.0
 
 
 @kernel
@@ -89,7 +99,7 @@ def gradient_range(low: int, high: int, store: Store, ranks: Ranks, b: float, gr
                 for d in range(64):
                     u[d] = 0.0
                 if c0 < c1:
-                    _spread_series(E, t, 1.0, b, middle, s, C, c0, c1, u)
+                    _spread_series(E, 65 * t, 1.0, b, middle, s, C, c0, c1, u)
                 if c2 < c3:
                     invert_tile(E, t, size, inverse)
                     _spread_series(inverse, zero, -1.0, b, middle, s, C, c2, c3, u)

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genm._math.compiled import kernel
-from genm._math.parts import FREE_SUMS, part
-from genm._math.sigmoid import exponential
-from genm._math.smooth_gradient import mean_relevant
+from genm._math.elementary import exponential
+from genm._math.lanes import fill, load, store, total
+from genm._math.parts import part
+from genm._math.smooth_gradient import mean_relevant, spread_powers
 from genm._math.smooth_kernels import Ranks, Store, invert_tile, pair_by_ratio, pair_by_score
 from genm._math.tile_kernels import Array
 
@@ -27,21 +28,22 @@ class HessianSums(NamedTuple):
     """(Q,) the chunk each query belongs to."""
 
 
-@part(*FREE_SUMS)
-def _sum_moments(E: Array, t: int, X: Array, moments: Array) -> None:
-    """Set moments[k, i] to the sum over the tile's documents of E^(i+1) X_k."""
+@part()
+def _sum_moments(E: Array, begins: int, X: Array, moments: Array) -> None:
+    """Set moments[k, i] to the sum over the tile's documents of E^(i+1) X_k; its E lie at `begins`."""
     for k in range(len(X)):
-        m1, m2, m3, m4 = 0.0, 0.0, 0.0, 0.0
-        for d in range(64):
-            e, x = E[t, d], X[k, d]
-            m1 += e * x
-            m2 += (e * e) * x
-            m3 += (e * e) * (e * x)
-            m4 += (e * e) * ((e * e) * x)
-        moments[k, 0], moments[k, 1], moments[k, 2], moments[k, 3] = m1, m2, m3, m4
+        m1, m2, m3, m4 = fill(0.0), fill(0.0), fill(0.0), fill(0.0)
+        for d in range(0, 64, 8):
+            e, x = load(E, begins + d), load(X, 64 * k + d)
+            e2, ex = e * e, e * x
+            m1 += ex
+            m2 += e2 * x
+            m3 += e2 * ex
+            m4 += e2 * (e2 * x)
+        moments[k, 0], moments[k, 1], moments[k, 2], moments[k, 3] = total(m1), total(m2), total(m3), total(m4)
 
 
-@part(*FREE_SUMS)
+@part()
 def _add_series(v: float, sign: float, moments: Array, P: Array, T: Array, j: int) -> None:
     """Add the series of sum_d w X to P_j and of sum_d h X to T_j."""
     v2 = v * v
@@ -52,54 +54,49 @@ def _add_series(v: float, sign: float, moments: Array, P: Array, T: Array, j: in
         T[j, k] += sign * (m1 - 4.0 * m2 + 9.0 * m3 - 16.0 * m4)
 
 
-@part(*FREE_SUMS)
-def _spread_bends(E: Array, t: int, a1: float, a2: float, a3: float, a4: float, u: Array) -> None:
-    """Add the series of sum_j C_j h to u."""
-    for d in range(64):
-        x = E[t, d]
-        u[d] += x * (a1 - x * (a2 - x * (a3 - x * a4)))
-
-
-@part(*FREE_SUMS)
+@part()
 def _add_pairs(g: Array, h: Array, c: float, X: Array, P: Array, T: Array, j: int, u: Array) -> None:
     """Add sum_d w X to P_j, sum_d h X to T_j and c h to u; overwrites g."""
-    for d in range(64):
-        w = g[d] - g[d] * g[d]
-        h[d] = w - 2.0 * w * g[d]
-        u[d] += c * h[d]
-        g[d] = w
+    for d in range(0, 64, 8):
+        x = load(g, d)
+        w = x - x * x
+        bend = w - 2.0 * w * x
+        store(u, d, load(u, d) + c * bend)
+        store(h, d, bend)
+        store(g, d, w)
     for k in range(len(X)):
-        sum_w, sum_h = 0.0, 0.0
-        for d in range(64):
-            sum_w += g[d] * X[k, d]
-            sum_h += h[d] * X[k, d]
-        P[j, k] += sum_w
-        T[j, k] += sum_h
+        sum_w, sum_h = fill(0.0), fill(0.0)
+        for d in range(0, 64, 8):
+            x = load(X, 64 * k + d)
+            sum_w += load(g, d) * x
+            sum_h += load(h, d) * x
+        P[j, k] += total(sum_w)
+        T[j, k] += total(sum_h)
 
 
-@part(*FREE_SUMS)
+@part()
 def _centre(scores: NDArray[np.floating], tile: int, shift: Array, X: Array) -> None:
     """Set X to the tile's scores less shift; its last row stays."""
     for k in range(len(shift)):
-        x = shift[k]
-        for d in range(64):
-            X[k, d] = scores[tile, k, d] - x
+        x, begins = shift[k], 64 * (len(shift) * tile + k)
+        for d in range(0, 64, 8):
+            store(X, 64 * k + d, load(scores, begins + d) - x)
 
 
-@part(*FREE_SUMS)
+@part()
 def _take_squares(u: Array, X: Array, ux: Array, H: Array) -> None:
     """Take sum_d u X X' from the lower triangle of H."""
     for k in range(len(H)):
-        for d in range(64):
-            ux[d] = u[d] * X[k, d]
+        for d in range(0, 64, 8):
+            store(ux, d, load(u, d) * load(X, 64 * k + d))
         for other in range(k + 1):
-            total = 0.0
-            for d in range(64):
-                total += ux[d] * X[other, d]
-            H[k, other] -= total
+            dot = fill(0.0)
+            for d in range(0, 64, 8):
+                dot += load(ux, d) * load(X, 64 * other + d)
+            H[k, other] -= total(dot)
 
 
-@part(*FREE_SUMS)
+@part()
 def _close_ranks(x: Array, C: float, D: float, P: Array, T: Array, j: int, H: Array) -> None:
     """Turn P_j into dR_j; add to H what is left of D_j dR_j dR_j' - C_j ddR_j, for a document with scores x."""
     n_rankers = len(x)
@@ -161,7 +158,7 @@ def hessian_range(
                             invert_tile(E, t, size, inverse)
                             _sum_moments(inverse, zero, X, moments)
                         else:
-                            _sum_moments(E, t, X, moments)
+                            _sum_moments(E, 65 * t, X, moments)
                         a1, a2, a3, a4 = 0.0, 0.0, 0.0, 0.0
                         for j in range(begin, stop):
                             v, c = exponential(sign * b * (middle - s[j])), sign * J[j] / (R[j] * R[j])
@@ -171,9 +168,9 @@ def hessian_range(
                             a3 += 9.0 * c * v * v * v
                             a4 += 16.0 * c * (v * v) * (v * v)
                         if side:
-                            _spread_bends(inverse, zero, a1, a2, a3, a4, u)
+                            spread_powers(inverse, zero, a1, a2, a3, a4, u)
                         else:
-                            _spread_bends(E, t, a1, a2, a3, a4, u)
+                            spread_powers(E, 65 * t, a1, a2, a3, a4, u)
                 for j in range(c1, c2):
                     if cuts[t, 4]:
                         pair_by_score(E, t, size, b, s[j], g)

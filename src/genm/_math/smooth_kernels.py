@@ -22,8 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genm._math.compiled import kernel
-from genm._math.parts import FREE_SUMS, part
-from genm._math.sigmoid import STEEPEST, exponential
+from genm._math.elementary import STEEPEST, exponential
+from genm._math.lanes import fill, first, higher, load, lower, store, total
+from genm._math.parts import part
 from genm._math.tile_kernels import Array, bound_tile, first_below, fuse_tile, order_relevant, range_of
 
 NEAR = 8.0
@@ -64,65 +65,67 @@ class Ranks(NamedTuple):
 @part()
 def pair_by_ratio(E: Array, t: int, V: float, g: Array) -> None:
     """Set g for one relevant document and the 64 of tile t; 0 past the tile's end, where E is."""
-    for d in range(64):
-        g[d] = E[t, d] / (E[t, d] + V)
+    for d in range(0, 64, 8):
+        x = load(E, 65 * t + d)
+        store(g, d, x / (x + V))
 
 
 @part()
 def pair_by_score(E: Array, t: int, size: int, b: float, s_j: float, g: Array) -> None:
     """Set g for one relevant document and the 64 of tile t, which is too wide for ratios."""
-    for d in range(64):
-        x = b * (E[t, d] - s_j)
-        x = x if x < STEEPEST else STEEPEST
-        x = x if x > -STEEPEST else -STEEPEST
-        x = exponential(x)
-        g[d] = x / (1.0 + x) if d < size else 0.0
+    for d in range(0, 64, 8):
+        x = (load(E, 65 * t + d) - s_j) * b
+        x = exponential(higher(lower(x, fill(STEEPEST)), fill(-STEEPEST)))
+        store(g, d, first(x / (x + 1.0), size - d))
 
 
 @part()
 def invert_tile(E: Array, t: int, size: int, e: Array) -> None:
     """Set e[0] to 1 / E, 0 past the tile's end: for relevant documents that stand below it."""
-    for d in range(64):
-        e[0, d] = 1.0 / E[t, d] if d < size else 0.0
+    for d in range(0, 64, 8):
+        store(e, d, first(1.0 / load(E, 65 * t + d), size - d))
 
 
 @part()
 def _raise_tile(s: Array, size: int, b: float, E: Array, t: int) -> None:
     """Set E of tile t from its fused scores; its middle is there already."""
     middle = E[t, 64]
-    for d in range(64):
-        E[t, d] = exponential(b * (s[d] - middle)) if d < size else 0.0
+    for d in range(0, 64, 8):
+        store(E, 65 * t + d, first(exponential((load(s, d) - middle) * b), size - d))
 
 
-@part(*FREE_SUMS)
+@part()
 def _add_series(
-    E: Array, t: int, sign: float, b: float, middle: float, s: Array, R: Array, W: Array, begin: int, stop: int
+    E: Array, begins: int, sign: float, b: float, middle: float, s: Array, R: Array, W: Array, begin: int, stop: int
 ) -> None:
     """Add the series of sum_d g to R and of sum_d w to W, for the relevant documents begin:stop of one side.
 
-    Sign 1 and E: they stand above the tile. Sign -1 and 1 / E: below it.
+    Sign 1 and E: they stand above the tile. Sign -1 and 1 / E: below it. `begins` is where the tile's E lie.
     """
-    m1, m2, m3, m4 = 0.0, 0.0, 0.0, 0.0
-    for d in range(64):
-        x = E[t, d]
-        m1 += x
-        m2 += x * x
-        m3 += x * x * x
-        m4 += (x * x) * (x * x)
+    l1, l2, l3, l4 = fill(0.0), fill(0.0), fill(0.0), fill(0.0)
+    for d in range(0, 64, 8):
+        x = load(E, begins + d)
+        x2 = x * x
+        l1 += x
+        l2 += x2
+        l3 += x2 * x
+        l4 += x2 * x2
+    m1, m2, m3, m4 = total(l1), total(l2), total(l3), total(l4)
     for j in range(begin, stop):
         v = exponential(sign * b * (middle - s[j]))
         R[j] += sign * v * (m1 - v * (m2 - v * (m3 - v * m4)))
         W[j] += v * (m1 - v * (2.0 * m2 - v * (3.0 * m3 - v * (4.0 * m4))))
 
 
-@part(*FREE_SUMS)
+@part()
 def _sums(g: Array) -> tuple[float, float]:
     """Return the sums of g and of w over 64 documents."""
-    sum_g, sum_w = 0.0, 0.0
-    for d in range(64):
-        sum_g += g[d]
-        sum_w += g[d] - g[d] * g[d]
-    return sum_g, sum_w
+    sum_g, sum_w = fill(0.0), fill(0.0)
+    for d in range(0, 64, 8):
+        x = load(g, d)
+        sum_g += x
+        sum_w += x - x * x
+    return total(sum_g), total(sum_w)
 
 
 @kernel
@@ -137,9 +140,9 @@ def rank_range(
     zero = low - low  # an integer like any other: a plain 0 is a constant, for which callees are compiled again
     at, t = zero, zero
     for q in range(low, high):
-        first, n = spans[q, 0], spans[q, 1] - spans[q, 0]
+        begin, n = spans[q, 0], spans[q, 1] - spans[q, 0]
         end = at + n
-        order_relevant(relevant, first, n, weights, s, order, at)
+        order_relevant(relevant, begin, n, weights, s, order, at)
         for j in range(at, end + 1):  # one more than there are: for what no relevant document stands below
             R[j], J[j], W[j] = 0.0, 0.0, 0.0
         c0, c1, c2, c3 = at, at, at, at
@@ -167,7 +170,7 @@ def rank_range(
                     c1 = first_below(s, c1, c0, c3, b, greatest, -near)
                     c2 = first_below(s, c2, c1, c3, b, least, near)
                 if c0 < c1:
-                    _add_series(E, t, 1.0, b, middle, s, R, W, c0, c1)
+                    _add_series(E, 65 * t, 1.0, b, middle, s, R, W, c0, c1)
                 if c2 < c3:
                     invert_tile(E, t, size, inverse)
                     _add_series(inverse, zero, -1.0, b, middle, s, R, W, c2, c3)
@@ -183,11 +186,11 @@ def rank_range(
                     W[j] += sum_w
             cuts[t, 0], cuts[t, 1], cuts[t, 2], cuts[t, 3], cuts[t, 4] = c0, c1, c2, c3, wide
             t += 1
-        above, total = 0.0, 0.0
+        above, mean = 0.0, 0.0
         for j in range(at, end):
             above += J[j]
             R[j] += 0.5 + above  # 1, less the half that a document counts against itself
             J[j] = 1.0 + j - at
-            total += J[j] / R[j]
-        values[q] = total / divisors[q]
+            mean += J[j] / R[j]
+        values[q] = mean / divisors[q]
         at = end

@@ -7,6 +7,7 @@ documents that are tied in a run are tied here to the last bit.
 import numpy as np
 from numpy.typing import NDArray
 
+from genm._math.lanes import higher, highest, load, lower, lowest, store
 from genm._math.parts import part
 
 Array = NDArray[np.float64]
@@ -15,13 +16,13 @@ Array = NDArray[np.float64]
 @part()
 def fuse_tile(scores: NDArray[np.floating], tile: int, weights: Array, s: Array) -> None:
     """Set s to the fused scores of 64 documents."""
-    weight = weights[0]
-    for d in range(64):
-        s[d] = weight * scores[tile, 0, d]
+    weight, begins = weights[0], 64 * len(weights) * tile
+    for d in range(0, 64, 8):
+        store(s, d, weight * load(scores, begins + d))
     for k in range(1, len(weights)):
-        weight = weights[k]
-        for d in range(64):
-            s[d] += weight * scores[tile, k, d]
+        weight, begins = weights[k], begins + 64
+        for d in range(0, 64, 8):
+            store(s, d, load(s, d) + weight * load(scores, begins + d))
 
 
 @part()
@@ -44,14 +45,14 @@ def bound_tile(
     return least, greatest
 
 
-@part("nnan", "nsz")
+@part()
 def range_of(s: Array) -> tuple[float, float]:
-    """Return the least and greatest of 64 numbers, none NaN (which lets the compiler use vector lanes)."""
-    least, greatest = s[0], s[0]
-    for d in range(64):
-        least = s[d] if s[d] < least else least
-        greatest = s[d] if s[d] > greatest else greatest
-    return least, greatest
+    """Return the least and greatest of 64 numbers, none NaN."""
+    least, greatest = load(s, 0), load(s, 0)
+    for d in range(8, 64, 8):
+        x = load(s, d)
+        least, greatest = lower(least, x), higher(greatest, x)
+    return lowest(least), highest(greatest)
 
 
 @part()

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from genm._math.compiled import kernel, over_ranges
-from genm._math.sigmoid import TAIL
+from genm._math.elementary import TAIL, exponential
 from genm._math.smooth_ap import blocks_of, store_of
 from genm._math.smooth_kernels import Ranks, Store, rank_range
 from genm._math.tile_kernels import Array, bound_tile, first_below, fuse_tile
@@ -78,7 +78,7 @@ def _windowed_range(
                     apart = b * (ranks.s[j] - x[d])
                     if not abs(apart) < WINDOW:
                         continue
-                    g = 1.0 / (1.0 + np.exp(apart))
+                    g = 1.0 / (1.0 + exponential(apart))
                     slope = g * (1.0 - g)
                     for k in range(K):
                         D[k] = b * (relevant[first + ranks.order[j], k] - scores[tile, k, d])

@@ -11,7 +11,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from genm.crossval import HeldOut, weighted_mean
+from genm._math.linear_algebra import weighted_mean
+from genm.crossval import HeldOut
 from genm.errors import ModelError
 from genm.evaluate import Contrast, parse_measure
 from genm.evidence.fewer import FewerQueries

@@ -7,8 +7,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from genm._math.linear_algebra import times, weighted_mean
 from genm.align import Aligned, check_aligned, select_rankers
-from genm.crossval import HeldOut, cross_validate, measure_queries, weighted_mean
+from genm.crossval import HeldOut, cross_validate, measure_queries
 from genm.errors import InputError
 from genm.evaluate import Contrast, Measure, MeasureLike, compare_runs, evaluate_aligned, parse_measure
 from genm.evidence.fingerprints import fingerprint
@@ -235,4 +236,4 @@ def _best_single_by_fold(singles: Mapping[str, Array], fold: NDArray[np.int64], 
 
 
 def _best(table: Array, weights: Array, inside: NDArray[np.bool_]) -> int:
-    return int(np.argmax(table[:, inside] @ weights[inside]))
+    return int(np.argmax(times(table[:, inside], weights[inside])))

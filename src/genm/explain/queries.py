@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from genm._math.linear_algebra import weighted_mean
 from genm.align import Aligned, drop_rankers
-from genm.crossval import weighted_mean
 from genm.evaluate import AlignedEvaluator, Measure
 from genm.explain.documents import Weights
 from genm.fuse import fuse_scores

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from genm._math.ascent import Ascent, as_distribution, quasi_newton
 from genm._math.compiled import over_items
 from genm._math.folds import fold_of_queries
+from genm._math.linear_algebra import dot, times
 from genm.align import Aligned
 from genm.auto import CLOSE_ENOUGH, SHRINKAGE, UNLESS_SHOWN, Shrunk, clearly_best, hold_back, shrink
 from genm.errors import InputError
@@ -162,11 +163,11 @@ class SharedRefits:
         """Return uniform weights and those of the ranker that is best on these queries."""
         n, members = task.subset.bit_count(), members_of(task.subset)
         share = self._shares[queries] / self._shares[queries].sum()
-        alone = self._alone[members][:, queries] @ share
+        alone = times(self._alone[members][:, queries], share)
         best = int(np.argmax(alone))
         return _Simple(
             {"uniform": np.full(n, 1.0 / n), "single": np.eye(n)[best]},
-            {"uniform": float(task.even[queries] @ share), "single": float(alone[best])},
+            {"uniform": dot(task.even[queries], share), "single": float(alone[best])},
         )
 
     def _held_out(self, task: _Task, learned: dict[Left, Ascent]) -> Array:

@@ -7,9 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genm._math.compiled import n_threads
+from genm._math.linear_algebra import weighted_mean
 from genm.align import Aligned, select_rankers
 from genm.auto import make_fuser
-from genm.crossval import check_folds, cross_validate, measure_queries, weighted_mean
+from genm.crossval import check_folds, cross_validate, measure_queries
 from genm.errors import InputError
 from genm.evaluate import Measure
 from genm.explain.refits import SharedRefits

@@ -9,6 +9,7 @@ from typing import NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from genm._math.linear_algebra import row_products
 from genm._math.smooth_ap import smooth_ap
 from genm._math.thinning import Thinner
 from genm._math.tiles import mean
@@ -132,15 +133,23 @@ def _covariances(aligned: Aligned) -> Array:
         if end - begin > 1:
             scores = aligned.scores[begin:end]
             apart = scores - scores.mean(axis=0)
-            found.append(np.einsum("dk,dl->kl", apart, apart) / (end - begin))
+            found.append(row_products(apart.T, apart.T) / (end - begin))
     return np.array(found).reshape(-1, len(aligned.rankers), len(aligned.rankers))
 
 
 def _near_the_top(aligned: Aligned) -> NDArray[np.bool_]:
-    """Return which rows some ranker has among its first `DEEP`; where scores are level, some of them."""
+    """Return which rows some ranker has among its first `DEEP`; where scores are level, the first of them."""
     near = np.zeros(len(aligned.doc), np.bool_)
     for begin, end in zip(aligned.starts[:-1].tolist(), aligned.starts[1:].tolist(), strict=True):
         for column in aligned.scores[begin:end].T:
-            rest = end - begin - DEEP
-            near[begin + (np.argpartition(column, rest)[rest:] if rest > 0 else np.arange(end - begin))] = True
+            near[begin + _highest(column, DEEP)] = True
     return near
+
+
+def _highest(values: Array, n: int) -> NDArray[np.intp]:
+    """Return where the n highest values stand; among equals the first, on every processor."""
+    if len(values) <= n:
+        return np.arange(len(values))
+    edge = np.partition(values, len(values) - n)[len(values) - n]
+    above = np.flatnonzero(values > edge)
+    return np.concatenate((above, np.flatnonzero(values == edge)[: n - len(above)]))

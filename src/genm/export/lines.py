@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from genm._math.linear_algebra import dot
 from genm.align import Aligned
 
 Line = tuple[float, float]
@@ -24,8 +25,8 @@ def nearest_lines(aligned: Aligned) -> Mapping[str, Line]:
         n = np.maximum(np.bincount(of, minlength=len(aligned.queries)), 1)
         x = raw - (np.bincount(of, raw, len(n)) / n)[of]
         y = scores - (np.bincount(of, scores, len(n)) / n)[of]
-        spread = float(x @ x)
-        slope = float(x @ y) / spread if spread > 0.0 else 0.0
+        spread = dot(x, x)
+        slope = dot(x, y) / spread if spread > 0.0 else 0.0
         if slope > 0.0:
             lines[ranker] = (slope, float(scores.mean() - slope * raw.mean()))
     return lines

@@ -5,6 +5,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from genm._math.elementary import exponentials, logarithms
+from genm._math.linear_algebra import dot, times
 from genm.align import Aligned
 from genm.learn._base import Fuser, Step
 from genm.learn.multistart import check_stopping
@@ -66,18 +68,18 @@ class BoostFuser(Fuser):
         prior = problem.tiles.query_weights / problem.tiles.query_weights.sum()
         P, votes, best, best_map = prior.copy(), np.zeros(n), np.full(n, 1.0 / n), -1.0
         for t in range(min(self.max_iter, 4 * n)):
-            k = int(np.argmax(single @ P))
+            k = int(np.argmax(times(single, P)))
             E = single[k]
-            votes[k] += 0.5 * np.log(max(float(P @ (1 + E)), 1e-12) / max(float(P @ (1 - E)), 1e-12))
+            votes[k] += 0.5 * float(logarithms(max(dot(P, 1 + E), 1e-12) / max(dot(P, 1 - E), 1e-12)))
             weights = votes / votes.sum() if votes.sum() > 0.0 else best  # no ranker finds anything relevant
             ap = problem.exact_per_query(weights)
-            reached = float(prior @ ap)
+            reached = dot(prior, ap)
             self.history_.append(Step(0, t, reached, reached, tuple(weights.tolist())))
             if reached > best_map + self.tol:
                 best, best_map = weights.copy(), reached
             elif t >= max(n, self.min_iter):
                 break
-            P = prior * np.exp(-ap)
+            P = prior * exponentials(-ap)
             P /= P.sum()
         return best
 

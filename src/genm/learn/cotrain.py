@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genm._math.compiled import over_items
+from genm._math.linear_algebra import dot
 from genm.align import Aligned, check_aligned
 from genm.errors import InputError
 from genm.learn._base import Fuser, Step
@@ -124,7 +125,7 @@ class CotrainFuser(Fuser):
             for teacher in lessons.teachers:
                 t += 1
                 slope = lessons.slope(teacher, shares)
-                squares += float(slope @ slope)
+                squares += dot(slope, slope)
                 stride = 1.0 / t if self.schedule == "paper" else STRIDE / np.sqrt(max(squares, 1e-300))
                 shares = lessons.step(teacher, shares, stride * slope)
             path.add(shares, lessons)

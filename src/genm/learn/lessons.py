@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from genm._math.agreement import Moments, agreement_penalty, score_moments
 from genm._math.ascent import as_distribution, project_to_simplex
+from genm._math.linear_algebra import dot, times
 from genm.align import Aligned
 from genm.learn.problem import Beta, Problem
 from genm.learn.quality import Labels, estimate_quality, fake_labels, units_of
@@ -83,10 +84,10 @@ class Lessons:
 
     def _in_shares(self, gradient: Array, shares: Array) -> Array:
         """Return the gradient in shares, by the chain rule through `weights`."""
-        total = float(shares @ self.units)
+        total = dot(shares, self.units)
         if not total > 0.0:
             return np.zeros(len(shares))
-        return np.asarray(self.units * (gradient - gradient @ self.weights(shares)) / total)
+        return np.asarray(self.units * (gradient - dot(gradient, self.weights(shares))) / total)
 
     def slope(self, teacher: int, shares: Array) -> Array:
         """Return the gradient of P8 in the others' shares of their sum, within it; 0 for the teacher."""
@@ -117,7 +118,7 @@ class Lessons:
 
     def distance(self, one: Array, other: Array) -> float:
         """Return the mean squared difference of the scores of two ensembles, given by their weights."""
-        return float((one - other) @ self.moments.matrix @ (one - other))
+        return dot(one - other, times(self.moments.matrix, one - other))
 
 
 class FreeLessons(Lessons):

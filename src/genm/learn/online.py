@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from genm._math.ascent import as_distribution, project_to_simplex
 from genm._math.compiled import over_items
+from genm._math.linear_algebra import dot
 from genm._math.smooth_ap import smooth_ap
 from genm._math.tiles import Tiles, build_tiles, take
 from genm.align import Aligned, check_aligned
@@ -138,7 +139,7 @@ class OnlineFuser(Fuser):
             self.raw_weights_ = self.raw_weights_ + gradient / (1 + self.n_seen_)
             return
         slope = gradient - gradient.mean()  # a common shift only rescales
-        self.memory_[0] += float(slope @ slope)
+        self.memory_[0] += dot(slope, slope)
         if self.memory_[0] > 0.0:
             stride = STRIDE / np.sqrt(self.memory_[0])
             self.raw_weights_ = project_to_simplex(self.raw_weights_ + stride * slope)

@@ -11,9 +11,9 @@ from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import nnls
 
 from genm._math.ascent import as_distribution
+from genm._math.linear_algebra import nonnegative_solution, product, row_products, symmetric_eigen
 from genm._math.scaling import rank_lists
 from genm.align import Aligned
 from genm.errors import InputError
@@ -66,10 +66,9 @@ class Quality:
         best = self.merit.max()
         if not best > 0.0:
             return np.ones(len(self.height))
-        sizes, axes = np.linalg.eigh(self.overlap + RIDGE * np.eye(len(self.height)))
-        roots = np.sqrt(np.maximum(sizes, RIDGE))  # less what chance would give, overlaps may lose a square's shape
-        shares, _ = nnls(roots[:, None] * axes.T, axes.T @ (self.merit / best) / roots)
-        return np.asarray(shares)
+        sizes, axes = symmetric_eigen(self.overlap + RIDGE * np.eye(len(self.height)))
+        sizes = np.maximum(sizes, RIDGE)  # less what chance would give, overlaps may lose a square's shape
+        return nonnegative_solution(product(axes * sizes, axes.T), self.merit / best)
 
     def weights(self) -> Array:
         """Return the shares as weights: a ranker whose top stands high above the rest needs less."""
@@ -125,7 +124,7 @@ def estimate_quality(aligned: Aligned, marks: NDArray[np.bool_]) -> Quality:
         named[k] = np.bincount(aligned.doc[marks[:, k]], minlength=len(aligned.docs))
     common = np.array([[np.count_nonzero(marks[:, k] & marks[:, other]) for other in each] for k in each])
     scale = np.maximum(np.sqrt(np.outer(sizes, sizes)), 1.0)
-    by_chance = (np.einsum("kd,ld->kl", named, named) - common) / (scale * max(n_queries - 1, 1))
+    by_chance = (row_products(named, named) - common) / (scale * max(n_queries - 1, 1))
     luck = by_chance + LUCK * np.sqrt(by_chance / scale)
     overlap = np.maximum((common / scale - luck) / np.maximum(1.0 - by_chance, 1e-12), 0.0)
     np.fill_diagonal(overlap, 1.0)

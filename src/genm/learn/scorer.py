@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from genm._math.linear_algebra import weighted_mean
 from genm.align import Aligned
 from genm.errors import InputError
 from genm.evaluate import AlignedEvaluator, Measure
@@ -42,7 +43,7 @@ class Scorer:
 
     def mean(self, weights: Array) -> float:
         """Return the measure's mean over the training queries."""
-        return float(self.query_weights @ self.per_query(weights) / self.query_weights.sum())
+        return weighted_mean(self.per_query(weights), self.query_weights)
 
     def select(self, queries: NDArray[np.integer]) -> "Scorer":
         """Return the scorer of some of the training queries."""

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genm._math.ascent import Ascent, quasi_newton
+from genm._math.linear_algebra import dot
 from genm._math.smooth_ap import smooth_ap
 from genm._math.tiles import mean
 from genm.learn.problem import Problem
@@ -36,7 +37,7 @@ class Simple(NamedTuple):
     def means(self) -> list[float]:
         """Return the measure of each, as the scorer takes its mean."""
         total = self.query_weights.sum()
-        return [float(self.query_weights @ values / total) for values in self.values]
+        return [dot(self.query_weights, values) / total for values in self.values]
 
     @property
     def targets(self) -> dict[str, Array]:

@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from genm._math.elementary import logarithms2
 from genm._math.gains import BinaryMeasure, Problem, binary_problem, bpref_problem, graded_problem
 from genm.align import Aligned
 from genm.align.aligned import UNJUDGED, offsets, per_query
@@ -68,5 +69,5 @@ def _ideal(aligned: Aligned, measure: Measure) -> Array:
         own = retrieved[aligned.starts[q] : aligned.starts[q + 1]]
         others = missing[aligned.unretrieved_starts[q] : aligned.unretrieved_starts[q + 1]]
         gains = np.sort(np.concatenate((own[own > 0], others[others > 0])))[::-1][: measure.cutoff]
-        ideal[q] = (gains / np.log2(np.arange(2.0, len(gains) + 2.0))).sum()
+        ideal[q] = (gains / logarithms2(np.arange(2.0, len(gains) + 2.0))).sum()
     return ideal

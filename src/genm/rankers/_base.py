@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from genm._math.compiled import n_threads
+from genm._math.linear_algebra import row_products
 from genm.cache import Arrays, cached, content_key
 from genm.errors import InputError, NotFittedError
 from genm.progress import Progress, silent
@@ -110,13 +111,12 @@ def content(texts: Texts, reads: Literal["terms", "text"]) -> str:
 
 def cosines(queries: Array, documents: Array) -> Array:
     """Return the cosine of every query row with every document row; a row of zeros gives 0."""
-    scores: Array = unit_rows(queries) @ unit_rows(documents).T
-    return scores
+    return row_products(unit_rows(queries), unit_rows(documents))
 
 
 def unit_rows(rows: Array) -> Array:
     """Return the rows scaled to length 1; rows of zeros stay."""
-    return rows * inverse(np.sqrt(np.einsum("ij,ij->i", rows, rows)))[:, None]
+    return rows * inverse(np.sqrt((rows * rows).sum(axis=1)))[:, None]
 
 
 def unit_rows_sparse(rows: csr_array) -> csr_array:

@@ -63,7 +63,7 @@ class LsaRanker(Ranker):
 
 def _without_noise(projected: Array, rows: csr_array) -> Array:
     """Return the projections, zero where only rounding is left of a text that the factors do not reach."""
-    reached = np.einsum("ij,ij->i", projected, projected)
+    reached = (projected * projected).sum(axis=1)
     whole = np.asarray((rows * rows).sum(axis=1)).ravel()
     return np.where((reached > 1e-20 * whole)[:, None], projected, 0.0)
 

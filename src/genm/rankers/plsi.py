@@ -14,6 +14,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from genm._math import plsi_em
+from genm._math.linear_algebra import row_products
 from genm.cache import Arrays
 from genm.errors import InputError
 from genm.progress import Progress
@@ -121,10 +122,10 @@ class PlsiRanker(Ranker):
         observed = scale_rows(counts, inverse(np.asarray(counts.sum(axis=1)).ravel()))
         asked = scale_columns(queries, squared)
         a, b = self.share, 1.0 - self.share
-        products = b * ((asked @ model.terms) @ of_documents.T) + a * (asked @ observed.T).toarray()
+        products = b * row_products(asked @ model.terms, of_documents) + a * (asked @ observed.T).toarray()
         lengths = (
-            b * b * np.einsum("ij,ij->i", of_documents @ (model.terms.T @ weighted), of_documents)
-            + 2 * a * b * np.einsum("ij,ij->i", observed @ weighted, of_documents)
+            b * b * (row_products(of_documents, row_products(weighted.T, model.terms.T)) * of_documents).sum(axis=1)
+            + 2 * a * b * ((observed @ weighted) * of_documents).sum(axis=1)
             + a * a * np.asarray((observed * observed) @ squared).ravel()
         )
         query_lengths = np.asarray((queries * queries) @ squared).ravel()
@@ -180,7 +181,7 @@ def choose_exponent(counts: csr_array, seed: int, progress: Progress) -> float:
 def fold_in(queries: csr_array, model: Mixture, exponent: float) -> Array:
     """Return P(z|q) of new texts with P(w|z) held fixed; zeros for a text without known terms."""
     folded = np.zeros((queries.shape[0], len(model.topics)))
-    right, prior = plsi_em.raised(model.terms, exponent), model.topics ** (1.0 - exponent)
+    right, prior = plsi_em.raised(model.terms, exponent), plsi_em.raised(model.topics, 1.0 - exponent)
     plsi_em.fold_in(*_parts(queries), right, prior, exponent, _FOLD_STEPS, folded)
     return folded
 

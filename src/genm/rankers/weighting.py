@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from genm._math.elementary import logarithms
+
 Array = NDArray[np.float64]
 Tf = Literal["raw", "log"]
 Idf = Literal["plain", "smooth", "probabilistic", "none"]
@@ -18,7 +20,7 @@ def local_weights(counts: csr_array, tf: Tf) -> csr_array:
     """Return tf ("raw") or 1 + ln tf ("log") of every cell."""
     weighted = counts.copy()
     if tf == "log":
-        weighted.data = 1.0 + np.log(weighted.data)
+        weighted.data = 1.0 + logarithms(weighted.data)
     return weighted
 
 
@@ -36,11 +38,11 @@ def inverse_document_frequency(counts: csr_array, idf: Idf) -> Array:
     n, df = counts.shape[0], document_frequency(counts)
     held = np.maximum(df, 1)
     if idf == "plain":
-        weights = np.log(n / held)
+        weights = logarithms(n / held)
     elif idf == "smooth":
-        weights = 1.0 + np.log((1 + n) / (1 + held))
+        weights = 1.0 + logarithms((1 + n) / (1 + held))
     elif idf == "probabilistic":
-        weights = np.log1p((n - held + 0.5) / (held + 0.5))
+        weights = logarithms(1.0 + (n - held + 0.5) / (held + 0.5))
     else:
         weights = np.ones(len(df))
     return np.where(df > 0, weights, 0.0)
@@ -56,6 +58,6 @@ def entropy_weights(counts: csr_array) -> Array:
         return np.ones(counts.shape[1])
     total = np.bincount(counts.indices, weights=counts.data, minlength=counts.shape[1])
     p = counts.data / total[counts.indices]
-    spread = np.bincount(counts.indices, weights=p * np.log(p), minlength=counts.shape[1])
-    weights: Array = 1.0 + spread / np.log(n)
+    spread = np.bincount(counts.indices, weights=p * logarithms(p), minlength=counts.shape[1])
+    weights: Array = 1.0 + spread / logarithms(n)
     return weights

@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 
 from genm._math.compiled import kernel
 from genm._math.crossings import Room, line_profile
+from genm._math.linear_algebra import weighted_mean
 from genm.align import Aligned
 from genm.evaluate import AlignedEvaluator, Measure
 from genm.learn.plateau import others_of, plateau_around
@@ -33,7 +34,7 @@ class Landscape:
 
     def value(self, weights: Array) -> float:
         """Return the mean of the measure."""
-        return float(self._query_weights @ self._evaluator.values(weights)[:, 0] / self._query_weights.sum())
+        return weighted_mean(self._evaluator.values(weights)[:, 0], self._query_weights)
 
     def lines(self, *, progress: Progress = silent) -> list[Line]:
         """Return the measure along each ranker's weight, the others in proportion."""

@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from genm._math.linear_algebra import weighted_mean
 from genm._math.ordering import rank_order
 from genm._math.scaling import rank_lists
 from genm.align import UNJUDGED, Aligned
@@ -74,4 +75,4 @@ def _first_rows(part: Aligned, weights: Array) -> NDArray[np.int64]:
 
 
 def _mean(values: Array, query_weights: Array) -> float:
-    return float(query_weights @ values / query_weights.sum())
+    return weighted_mean(values, query_weights)

@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from genm._math.linear_algebra import times
 from genm.align import Aligned, renormalize
 from genm.evaluate import Measure, evaluate_aligned, parse_measure
 from genm.evidence import BEST_SINGLE, RRF, UNIFORM, Evidence, best_singles, single_table
@@ -50,7 +51,7 @@ class Measured:
 
     def means(self, system: str) -> Array:
         """Return the means over the queries, with their weights."""
-        return np.asarray(self.query_weights @ self.values[system] / self.query_weights.sum())
+        return np.asarray(times(self.values[system].T, self.query_weights) / self.query_weights.sum())
 
 
 def ranker_ids(rankers: Sequence[str]) -> list[str]:

@@ -1,0 +1,143 @@
+"""exp, log, log2 and atan with the same bits on every processor.
+
+The functions of the C library and of numpy differ in their last digit from one processor to the next, and one digit
+can swap two documents. These use only + - * / and the bits of a float64, which round the same everywhere. Relative
+errors are below 1e-14 for exp and 1e-15 for the others.
+
+`exponential`, `logarithm`, `logarithm2` and `arctangent` take one number and are for kernels; `exponentials`,
+`logarithms` and `logarithms2` take arrays.
+"""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genm._math.compiled import kernel
+from genm._math.lanes import power_of_two
+from genm._math.parts import part
+
+TAIL = 37.0
+"""exp(-37) is below the last bit of 1: beyond it, a sigmoid is 0 or 1 in float64."""
+STEEPEST = 700.0
+"""Arguments are cut here: exp(700) still fits float64."""
+
+_SHIFT = 6755399441055744.0  # 1.5 * 2^52: adding it leaves the nearest integer in the lowest bits
+_LOG2_E = 1.4426950408889634
+_LN2_HIGH = 6.93147180369123816490e-01  # 33 bits, so that its product with an exponent is exact
+_LN2_LOW = 1.90821492927058770002e-10
+_ROOT_HALF = 0.7071067811865476
+_HALF_PI = 1.5707963267948966
+_ATAN_STEP = 0.125
+_ATANS = tuple(math.atan(_ATAN_STEP * i) for i in range(9))
+
+Array = NDArray[np.float64]
+
+
+@part()
+def exponential(x: float) -> float:
+    """Return exp(x) for |x| <= 708: x a number, or eight in lanes. x = k ln 2 + r, exp(x) = 2^k p(r)."""
+    shifted = x * _LOG2_E + _SHIFT
+    k = shifted - _SHIFT
+    r = (x - k * _LN2_HIGH) - k * _LN2_LOW
+    r2 = r * r
+    low = (1.0 + r) + r2 * (1 / 2 + r * (1 / 6))
+    middle = (1 / 24 + r * (1 / 120)) + r2 * (1 / 720 + r * (1 / 5040))
+    high = (1 / 40320 + r * (1 / 362880)) + r2 * (1 / 3628800 + r * (1 / 39916800))
+    r4 = r2 * r2
+    power: float = power_of_two(shifted)
+    return (low + r4 * (middle + r4 * high)) * power
+
+
+@part()
+def _log_near_1(m: float) -> float:
+    """Return log(m) for m from the root of 1/2 to the root of 2: 2 atanh(s), s = (m - 1) / (m + 1)."""
+    f = m - 1.0
+    s = f / (2.0 + f)
+    z = s * s
+    series = 1 / 21 + z * (1 / 23)
+    for n in (19.0, 17.0, 15.0, 13.0, 11.0, 9.0, 7.0, 5.0, 3.0):
+        series = 1.0 / n + z * series
+    # f - s f + 2 s z series, the largest part first and exact: m - 1 is
+    return f - s * (f - 2.0 * z * series)
+
+
+@part()
+def logarithm(x: float) -> float:
+    """Return log(x) for a finite x above 0, -inf for 0."""
+    if x == 0.0:
+        return -math.inf
+    m, k = math.frexp(x)
+    if m < _ROOT_HALF:
+        m, k = 2.0 * m, k - 1
+    return k * _LN2_HIGH + (_log_near_1(m) + k * _LN2_LOW)
+
+
+@part()
+def logarithm2(x: float) -> float:
+    """Return log2(x) for a finite x above 0; exact for powers of two."""
+    m, k = math.frexp(x)
+    if m < _ROOT_HALF:
+        m, k = 2.0 * m, k - 1
+    return k + _log_near_1(m) * _LOG2_E
+
+
+@part()
+def arctangent(x: float) -> float:
+    """Return atan(x): that of the nearest eighth, and a series for what is left."""
+    size = abs(x)
+    y = size if size <= 1.0 else 1.0 / size
+    i = int(y / _ATAN_STEP + 0.5)
+    c = _ATAN_STEP * i
+    t = (y - c) / (1.0 + y * c)
+    z = t * t
+    series = 1 / 13 - z * (1 / 15)
+    for n in (11.0, 9.0, 7.0, 5.0, 3.0):
+        series = 1.0 / n - z * series
+    angle = _ATANS[i] + (t - t * z * series)
+    if size > 1.0:
+        angle = _HALF_PI - angle
+    return -angle if x < 0.0 else angle
+
+
+@kernel
+def _exponentials(x: Array, out: Array) -> None:
+    for i in range(len(x)):
+        value = min(x[i], STEEPEST)
+        out[i] = exponential(value) if value > -STEEPEST else 0.0
+
+
+@kernel
+def _logarithms(x: Array, out: Array) -> None:
+    for i in range(len(x)):
+        out[i] = logarithm(x[i])
+
+
+@kernel
+def _logarithms2(x: Array, out: Array) -> None:
+    for i in range(len(x)):
+        out[i] = logarithm2(x[i])
+
+
+def exponentials(x: Array | float) -> Array:
+    """Return exp(x) of every number: 0 below -700, and exp(700) above 700."""
+    flat = np.ascontiguousarray(x, np.float64).ravel()
+    out = np.empty(len(flat))
+    _exponentials(flat, out)
+    return out.reshape(np.shape(x))
+
+
+def logarithms(x: Array | float) -> Array:
+    """Return log(x) of every number, none negative; -inf for 0."""
+    flat = np.ascontiguousarray(x, np.float64).ravel()
+    out = np.empty(len(flat))
+    _logarithms(flat, out)
+    return out.reshape(np.shape(x))
+
+
+def logarithms2(x: Array | float) -> Array:
+    """Return log2(x) of every number, all above 0; exact for powers of two."""
+    flat = np.ascontiguousarray(x, np.float64).ravel()
+    out = np.empty(len(flat))
+    _logarithms2(flat, out)
+    return out.reshape(np.shape(x))

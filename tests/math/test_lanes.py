@@ -1,0 +1,91 @@
+"""Lanes compute what numbers one by one compute, each operation rounded once, and sums in one fixed tree."""
+
+import numba
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from genm._math import lanes
+from genm._math.elementary import exponential, exponentials
+
+EIGHT = st.lists(st.floats(-1e100, 1e100), min_size=8, max_size=8)
+
+
+@numba.njit
+def arithmetic(a, b, number, out):
+    x, y = lanes.load(a, 0), lanes.load(b, 0)
+    lanes.store(out, 0, x + y)
+    lanes.store(out, 8, x - y)
+    lanes.store(out, 16, x * y)
+    lanes.store(out, 24, x / y)
+    lanes.store(out, 32, number - x)
+    lanes.store(out, 40, x * number)
+    lanes.store(out, 48, lanes.lower(x, y))
+    lanes.store(out, 56, lanes.higher(x, y))
+
+
+@numba.njit
+def summed(a):
+    return lanes.total(lanes.load(a, 0)), lanes.lowest(lanes.load(a, 0)), lanes.highest(lanes.load(a, 0))
+
+
+@numba.njit
+def some(a, n, out):
+    lanes.store(out, 0, lanes.first(lanes.load(a, 0), n))
+
+
+@numba.njit
+def filled(number, out):
+    lanes.store(out, 0, lanes.fill(number))
+
+
+@numba.njit
+def raised(a, out):
+    lanes.store(out, 0, exponential(lanes.load(a, 0)))
+
+
+@given(a=EIGHT, b=EIGHT, number=st.floats(-1e100, 1e100))
+def test_arithmetic_is_that_of_single_numbers(a, b, number):
+    x, y, out = np.array(a), np.array(b), np.empty((8, 8))
+    arithmetic(x, y, number, out)
+    with np.errstate(all="ignore"):
+        expected = np.array([x + y, x - y, x * y, x / y, number - x, x * number, np.fmin(x, y), np.fmax(x, y)])
+    np.testing.assert_array_equal(out, expected)
+
+
+@given(a=EIGHT)
+def test_a_total_is_a_fixed_tree(a):
+    x = [float(v) for v in a]
+    tree = ((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7]))
+    assert summed(np.array(a)) == (tree, min(x), max(x))
+
+
+@pytest.mark.parametrize("n", [-3, 0, 1, 5, 8, 20])
+def test_the_first_of_them(n):
+    x, out = np.arange(1.0, 9.0), np.empty(8)
+    some(x, n, out)
+    assert out.tolist() == [v if i < n else 0.0 for i, v in enumerate(x.tolist())]
+
+
+def test_fill():
+    out = np.empty(8)
+    filled(2.5, out)
+    assert out.tolist() == [2.5] * 8
+
+
+def test_single_precision_is_widened():
+    x, out = np.array([0.1] * 8, np.float32), np.empty(8)
+    some(x, 8, out)
+    assert out.tolist() == [float(np.float32(0.1))] * 8
+
+
+def test_the_exponential_of_lanes_has_the_bits_of_single_numbers():
+    x, out = np.linspace(-30.0, 30.0, 8), np.empty(8)
+    raised(x, out)
+    assert out.tobytes() == exponentials(x).tobytes()
+
+
+def test_arrays_with_gaps_are_refused():
+    with pytest.raises(numba.TypingError):
+        summed(np.zeros(16)[::2])
