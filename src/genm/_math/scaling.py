@@ -189,7 +189,7 @@ def _scale_list(values: NDArray[np.float64], n: Count, rule: NDArray[np.float64]
         if kind == _ATAN:
             value = arctangent(value)
         elif kind == _SIGMOID:
-            value = 1.0 / (1.0 + exponential(max(-STEEPEST, min(STEEPEST, -value))))
+            value = 1.0 / (1.0 + exponential(-min(value, STEEPEST))) if value > -STEEPEST else 0.0
         values[i] = _finish(value, rule)
 
 
