@@ -38,7 +38,10 @@ class BorrowedLdi(LdiRanker):
 
     def _learn(self, documents, progress):  # noqa: ARG002 (the libraries tell no progress)
         phi = {"tomotopy": tomotopy_phi, "sklearn": sklearn_phi}[self.library]
-        return {f"topics{k}": topics_of_words(phi(documents, k, self.n_sweeps)) for k in self.n_topics}
+        return {f"words{k}": topics_of_words(phi(documents, k, self.n_sweeps)) for k in self.n_topics}
+
+    def _models(self):
+        return (self.learned_[f"words{k}"] for k in self.n_topics)
 
 
 def tomotopy_phi(documents, n_topics: int, n_sweeps: int) -> np.ndarray:

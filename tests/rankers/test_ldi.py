@@ -1,9 +1,12 @@
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from genm.errors import InputError
-from genm.rankers.ldi import LdiRanker, sample_topics, topics_of_words
+from genm.rankers.ldi import LdiRanker, sample_topics, topics_of_words, word_distributions
 from genm.rankers.text import TextProfile, read_documents, read_queries
+
+KEPT_CHAIN = (2347, [13, 13, 13, 19, 9, 9, 3, 9, 9, 13, 11, 11], [1, 1, 19, 19, 3, 15, 19, 5, 17, 13, 17, 7])
 
 
 def test_words_become_topics_by_hand():
@@ -12,10 +15,10 @@ def test_words_become_topics_by_hand():
     assert w == pytest.approx(np.array([[0.75, 0.25], [0.5, 0.5], [1 / 6, 5 / 6]]))
 
 
-def test_scores_by_hand():
+def test_scores_by_hand(monkeypatch):
     documents = read_documents(["alpha beta", "gamma gamma", "beta"], TextProfile("plain"))
-    ranker = LdiRanker(n_topics=(2,), n_sweeps=1).fit(documents)
-    ranker.learned_ = {"topics2": np.array([[0.75, 0.25], [0.5, 0.5], [1 / 6, 5 / 6]])}
+    ranker = LdiRanker(n_topics=(2,), n_sweeps=1, n_samples=1).fit(documents)
+    monkeypatch.setattr(ranker, "_models", lambda: iter([np.array([[0.75, 0.25], [0.5, 0.5], [1 / 6, 5 / 6]])]))
     # query alpha (0.75, 0.25). D1 (1.25, 0.75): 1.125 / (0.790569 * 1.457738) = 0.976187
     # D2 (1/3, 5/3): 0.666667 / (0.790569 * 1.699673) = 0.496139
     # D3 (0.5, 0.5): 0.5 / (0.790569 * 0.707107) = 0.894427
@@ -31,23 +34,58 @@ def test_topics_bring_in_words_the_query_lacks():
 
 
 def test_the_default_averages_single_models(three, ask):
-    singles = [LdiRanker(n_topics=(k,), n_sweeps=5).fit(three).score(ask("cat dog")) for k in (2, 20)]
-    both = LdiRanker(n_topics=(2, 20), n_sweeps=5).fit(three).score(ask("cat dog"))
+    singles = [LdiRanker(n_topics=(k,), n_sweeps=5, n_samples=1).fit(three).score(ask("cat dog")) for k in (2, 20)]
+    both = LdiRanker(n_topics=(2, 20), n_sweeps=5, n_samples=1).fit(three).score(ask("cat dog"))
     assert both == pytest.approx((singles[0] + singles[1]) / 2)
 
 
-def test_phi_holds_distributions_and_follows_its_seed(three):
+def test_chains_are_averaged(three, ask):
+    one, two = (LdiRanker(n_topics=(3,), n_chains=n, n_sweeps=2, n_samples=1).fit(three) for n in (1, 2))
+    assert np.array_equal(two.learned_["topics3"][:1], one.learned_["topics3"])
+    second = LdiRanker(n_topics=(3,), n_chains=1).fit(three)
+    second.learned_ = {"topics3": two.learned_["topics3"][1:]}
+    asked = ask("cat dog")
+    assert two.score(asked) == pytest.approx((one.score(asked) + second.score(asked)) / 2)
+
+
+def test_samples_stand_ten_sweeps_apart(three):
+    how = {"alpha": 0.1, "eta": 0.01, "seed": (0,)}
+    longer = sample_topics(three.counts, 3, n_sweeps=25, n_samples=3, **how)
+    each = [sample_topics(three.counts, 3, n_sweeps=n, n_samples=1, **how)[0] for n in (5, 15, 25)]
+    assert np.array_equal(longer, each)
+
+
+def test_a_chain_follows_its_seed(three):
     first, again, other = (
-        sample_topics(three.counts, 3, n_sweeps=4, alpha=0.1, eta=0.01, seed=s) for s in (0, 0, 1)
+        sample_topics(three.counts, 3, n_sweeps=4, n_samples=1, alpha=0.1, eta=0.01, seed=(s,)) for s in (0, 0, 1)
     )
-    assert first.sum(axis=1) == pytest.approx(np.ones(3))
     assert np.array_equal(first, again)
     assert not np.array_equal(first, other)
 
 
+def test_phi_by_hand():
+    # tokens a b b | b c; topics 0 0 1 | 1 1: topic 0 has a and b once, topic 1 has b twice and c once
+    counts = csr_array(np.array([[1.0, 2.0, 0.0], [0.0, 1.0, 1.0]]))
+    phi = word_distributions(counts, np.array([0, 0, 1, 1, 1], np.int32), 2, eta=0.5)
+    assert phi == pytest.approx(np.array([[1.5, 1.5, 0.5], [0.5, 2.5, 1.5]]) / [[3.5], [4.5]])
+
+
+def test_a_chain_has_the_same_topics_on_every_processor():
+    """The first and the last topics of a chain that was drawn once."""
+    rng = np.random.default_rng(3)
+    counts = csr_array(rng.integers(0, 3, (60, 40)).astype(np.float64))
+    topic = sample_topics(counts, 21, n_sweeps=60, n_samples=1, alpha=0.1, eta=0.01, seed=(0, 21, 0))[0]
+    assert (len(topic), topic[:12].tolist(), topic[-12:].tolist()) == KEPT_CHAIN
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"alpha": 0.0}, "alpha above 0"), ({"eta": -1.0}, "eta above 0"), ({"n_topics": (5, 5)}, "distinct")],
+    [
+        ({"alpha": 0.0}, "alpha above 0"),
+        ({"eta": -1.0}, "eta above 0"),
+        ({"n_topics": (5, 5)}, "distinct"),
+        ({"n_chains": 0}, "n_chains"),
+    ],
 )
 def test_options_that_cannot_be_used(three, options, message):
     with pytest.raises(InputError, match=message):

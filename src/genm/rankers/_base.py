@@ -19,6 +19,7 @@ from genm.progress import Progress, silent
 from genm.rankers.text import Texts
 
 Array = NDArray[np.float64]
+A = TypeVar("A")
 T = TypeVar("T")
 
 
@@ -143,17 +144,19 @@ def inverse(values: Array) -> Array:
     return np.divide(1.0, values, out=np.zeros_like(values), where=values > 0)
 
 
-def in_threads(work: Callable[[int], T], items: Sequence[int], task: str, progress: Progress) -> list[T]:
-    """Return work(item) for every item; several at a time, the dearest (largest) first, in the items' order.
+def in_threads(
+    work: Callable[[A], T], items: Sequence[A], task: str, progress: Progress, *, cost: Callable[[A], int]
+) -> list[T]:
+    """Return work(item) for every item, in their order; several run at a time, the most costly first.
 
     `work` must release the interpreter lock where it counts and share nothing, so that the number of threads
     decides only how long it takes.
     """
     progress(task, 0, len(items))
-    dearest_first = sorted(range(len(items)), key=lambda i: -items[i])
+    costly_first = sorted(range(len(items)), key=lambda i: -cost(items[i]))
     with ThreadPoolExecutor(min(n_threads(), len(items)), thread_name_prefix="genm-rank") as pool:
-        futures = {i: pool.submit(work, items[i]) for i in dearest_first}
-        for done, i in enumerate(dearest_first, 1):
+        futures = {i: pool.submit(work, items[i]) for i in costly_first}
+        for done, i in enumerate(costly_first, 1):
             futures[i].result()
             progress(task, done, len(items))
     return [futures[i].result() for i in range(len(items))]

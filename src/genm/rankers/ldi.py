@@ -5,10 +5,13 @@ word j stands for, no topic favoured beforehand. A text is W f with f its counts
 mixtures nor folding-in is used.
 """
 
-from functools import partial
+import itertools
+import operator
+from collections.abc import Iterator
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from genm._math import lda_gibbs
@@ -18,51 +21,81 @@ from genm.progress import Progress
 from genm.rankers._base import Array, Ranker, check_sizes, cosines, in_threads
 from genm.rankers.text import Texts
 
+Topics = NDArray[np.int32]
+
+APART = 10
+"""Sweeps between two samples of a chain."""
+
 
 class LdiRanker(Ranker):
-    """Topics by collapsed Gibbs sampling, several numbers of them averaged (the paper's LDI).
+    """Topics by collapsed Gibbs sampling, averaged over numbers of topics, chains and samples (the paper's LDI).
 
-    `alpha` and `eta` are the symmetric priors of topics in documents and of words in topics, held fixed.
+    One sample of one chain is a draw from the posterior, and its AP varies with the seed. So `n_chains` run for
+    each number of topics, and each gives `n_samples`, ten sweeps apart, the last at its end. `alpha` and `eta` are
+    the symmetric priors of topics in documents and of words in topics, held fixed.
     """
 
     name: ClassVar[str] = "ldi"
+    revision: ClassVar[int] = 2
 
     def __init__(
         self,
         *,
         n_topics: tuple[int, ...] = (50, 100, 150, 200, 300),
-        n_sweeps: int = 100,
+        n_chains: int = 10,
+        n_sweeps: int = 60,
+        n_samples: int = 3,
         alpha: float = 0.1,
         eta: float = 0.01,
         seed: int = 0,
     ) -> None:
-        self.n_topics, self.n_sweeps, self.alpha, self.eta, self.seed = n_topics, n_sweeps, alpha, eta, seed
+        self.n_topics, self.n_chains, self.n_sweeps, self.n_samples = n_topics, n_chains, n_sweeps, n_samples
+        self.alpha, self.eta, self.seed = alpha, eta, seed
 
     def _check(self) -> None:
         check_sizes(self.name, "n_topics", self.n_topics)
+        check_sizes(self.name, "n_chains", [self.n_chains])
         check_sizes(self.name, "n_sweeps", [self.n_sweeps])
+        check_sizes(self.name, "n_samples", [self.n_samples])
+        if self.n_samples > 1 + (self.n_sweeps - 1) // APART:
+            raise InputError(
+                f"ldi: expected at most one sample in {APART} sweeps; found {self.n_samples} samples in "
+                f"{self.n_sweeps} sweeps. Raise n_sweeps, or take fewer samples."
+            )
         for option in ("alpha", "eta"):
             if not getattr(self, option) > 0:
                 raise InputError(f"ldi: expected {option} above 0; found {getattr(self, option)}.")
 
     def _learn(self, documents: Texts, progress: Progress) -> Arrays:
-        fit = partial(
-            sample_topics,
-            documents.counts,
-            n_sweeps=self.n_sweeps,
-            alpha=self.alpha,
-            eta=self.eta,
-            seed=self.seed,
-        )
-        found = in_threads(fit, self.n_topics, self.name, progress)
-        return {f"topics{k}": topics_of_words(phi) for k, phi in zip(self.n_topics, found, strict=True)}
+        def sample(chain: tuple[int, int]) -> Topics:
+            return sample_topics(
+                documents.counts,
+                chain[0],
+                n_sweeps=self.n_sweeps,
+                n_samples=self.n_samples,
+                alpha=self.alpha,
+                eta=self.eta,
+                seed=(self.seed, *chain),
+            )
+
+        chains = list(itertools.product(self.n_topics, range(self.n_chains)))
+        found = iter(in_threads(sample, chains, self.name, progress, cost=operator.itemgetter(0)))
+        return {f"topics{k}": np.concatenate([next(found) for _ in range(self.n_chains)]) for k in self.n_topics}
 
     def _score(self, queries: Texts) -> Array:
         total = np.zeros((len(queries.raw), len(self.documents_.raw)))
-        for k in self.n_topics:
-            words = self.learned_[f"topics{k}"]
+        n_models = 0
+        for words in self._models():
             total += cosines(queries.counts @ words, self.documents_.counts @ words)
-        return total / len(self.n_topics)
+            n_models += 1
+        return total / n_models
+
+    def _models(self) -> Iterator[Array]:
+        """Yield the topics of words under every sample."""
+        counts = self.documents_.counts
+        for k in self.n_topics:
+            for topic in self.learned_[f"topics{k}"]:
+                yield topics_of_words(word_distributions(counts, topic, k, self.eta))
 
 
 def topics_of_words(phi: Array) -> Array:
@@ -70,17 +103,42 @@ def topics_of_words(phi: Array) -> Array:
     return np.ascontiguousarray((phi / phi.sum(axis=0)).T) if phi.shape[1] else np.zeros(phi.shape[::-1])
 
 
-def sample_topics(counts: csr_array, n_topics: int, *, n_sweeps: int, alpha: float, eta: float, seed: int) -> Array:
-    """Return phi (topics, words) of the last sample of one chain; it depends on the seed and `n_topics` alone."""
-    generator = np.random.default_rng([seed, n_topics])
-    words = np.repeat(counts.indices, counts.data.astype(np.int64)).astype(np.int32)
-    starts = np.zeros(counts.shape[0] + 1, np.int64)
-    starts[1:] = np.cumsum(counts.sum(axis=1))
+def sample_topics(
+    counts: csr_array,
+    n_topics: int,
+    *,
+    n_sweeps: int,
+    n_samples: int,
+    alpha: float,
+    eta: float,
+    seed: tuple[int, ...],
+) -> Topics:
+    """Return samples of one chain, ten sweeps apart: the topic of every token. They depend on the seed alone."""
+    generator = np.random.default_rng(seed)
+    starts, words = tokens_of(counts)
     topic = generator.integers(0, n_topics, len(words), dtype=np.int32)
     of_docs, of_words, total = lda_gibbs.count_topics(starts, words, topic, counts.shape[1], n_topics)
-    for _ in range(n_sweeps):
+    samples = []
+    for left in reversed(range(n_sweeps)):
         draws = generator.random(len(words), dtype=np.float32)
         lda_gibbs.sweep(starts, words, topic, of_docs, of_words, total, draws, n_topics, alpha, eta)
+        if left % APART == 0 and left < APART * n_samples:
+            samples.append(topic.copy())
+    return np.array(samples)
+
+
+def word_distributions(counts: csr_array, topic: Topics, n_topics: int, eta: float) -> Array:
+    """Return phi (topics, words) of an assignment of topics to the tokens of the counts."""
+    starts, words = tokens_of(counts)
+    _, of_words, _ = lda_gibbs.count_topics(starts, words, topic, counts.shape[1], n_topics)
     smoothed = of_words[:, :n_topics].T.astype(np.float64) + eta
     phi: Array = smoothed / smoothed.sum(axis=1, keepdims=True)
     return phi
+
+
+def tokens_of(counts: csr_array) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Return where each text's tokens begin, and the word of every token."""
+    words = np.repeat(counts.indices, counts.data.astype(np.int64)).astype(np.int32)
+    starts = np.zeros(counts.shape[0] + 1, np.int64)
+    starts[1:] = np.cumsum(counts.sum(axis=1))
+    return starts, words

@@ -94,7 +94,9 @@ class PlsiRanker(Ranker):
         b = choose_exponent(counts, self.seed, progress) if self.exponent is None else self.exponent
         learned: Arrays = {"exponent": np.array(b), "idf": inverse_document_frequency(counts, "plain")}
         fit = partial(fit_mixture, counts, exponent=b, n_steps=self.n_steps, patience=self.patience, seed=self.seed)
-        for k, model in zip(self.n_topics, in_threads(fit, self.n_topics, self.name, progress), strict=True):
+        for k, model in zip(
+            self.n_topics, in_threads(fit, self.n_topics, self.name, progress, cost=int), strict=True
+        ):
             learned |= {f"topics{k}": model.topics, f"documents{k}": model.documents, f"terms{k}": model.terms}
         return learned
 
@@ -174,7 +176,7 @@ def choose_exponent(counts: csr_array, seed: int, progress: Progress) -> float:
             model = Mixture(*parameters)
         return _likelihood(hidden, model)
 
-    values = in_threads(trial, range(len(EXPONENTS)), "plsi tempering", progress)
+    values = in_threads(trial, range(len(EXPONENTS)), "plsi tempering", progress, cost=int)
     return EXPONENTS[int(np.argmax(values))]
 
 
