@@ -6,7 +6,7 @@ from genm.errors import InputError
 from genm.rankers.ldi import LdiRanker, sample_topics, topics_of_words, word_distributions
 from genm.rankers.text import TextProfile, read_documents, read_queries
 
-KEPT_CHAIN = (2347, [13, 13, 13, 19, 9, 9, 3, 9, 9, 13, 11, 11], [1, 1, 19, 19, 3, 15, 19, 5, 17, 13, 17, 7])
+KEPT_CHAIN = (2347, [7, 20, 20, 20, 15, 15, 10, 10, 14, 4, 15, 15], [9, 4, 18, 18, 15, 9, 16, 19, 15, 17, 19, 19])
 
 
 def test_words_become_topics_by_hand():
@@ -42,17 +42,26 @@ def test_the_default_averages_single_models(three, ask):
 def test_chains_are_averaged(three, ask):
     one, two = (LdiRanker(n_topics=(3,), n_chains=n, n_sweeps=2, n_samples=1).fit(three) for n in (1, 2))
     assert np.array_equal(two.learned_["topics3"][:1], one.learned_["topics3"])
-    second = LdiRanker(n_topics=(3,), n_chains=1).fit(three)
+    second = LdiRanker(n_topics=(3,), n_chains=1, n_samples=1).fit(three)
     second.learned_ = {"topics3": two.learned_["topics3"][1:]}
     asked = ask("cat dog")
     assert two.score(asked) == pytest.approx((one.score(asked) + second.score(asked)) / 2)
 
 
-def test_samples_stand_ten_sweeps_apart(three):
+@pytest.mark.parametrize(("n_chains", "n_samples"), [(1, 1), (8, 2), (9, 1), (24, 2)])
+def test_as_many_samples_as_asked_for(three, n_chains, n_samples):
+    ranker = LdiRanker(n_topics=(3,), n_chains=n_chains, n_sweeps=21, n_samples=n_samples).fit(three)
+    samples = ranker.learned_["topics3"]
+    assert len(samples) == n_chains * n_samples
+    assert n_chains == 1 or len(np.unique(samples, axis=0)) > 1
+
+
+def test_samples_stand_twenty_sweeps_apart(three):
     how = {"alpha": 0.1, "eta": 0.01, "seed": (0,)}
-    longer = sample_topics(three.counts, 3, n_sweeps=25, n_samples=3, **how)
-    each = [sample_topics(three.counts, 3, n_sweeps=n, n_samples=1, **how)[0] for n in (5, 15, 25)]
-    assert np.array_equal(longer, each)
+    longer = sample_topics(three.counts, 3, n_sweeps=45, n_samples=3, **how)
+    each = [sample_topics(three.counts, 3, n_sweeps=n, n_samples=1, **how) for n in (5, 25, 45)]
+    assert np.array_equal(longer[:3], [samples[0] for samples in each])
+    assert np.array_equal(longer[-3:], [samples[-1] for samples in each])
 
 
 def test_a_chain_follows_its_seed(three):

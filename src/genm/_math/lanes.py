@@ -169,6 +169,15 @@ def _make_choice(comparison: str) -> tuple[Any, Any]:
 
 
 @intrinsic
+def _at_most(_typing: Any, _a: Any, _b: Any) -> Any:
+    def generate(_context: Any, builder: Any, _called: Any, arguments: Any) -> Any:
+        ones, zeros = ir.Constant(_VECTOR, [1.0] * WIDTH), ir.Constant(_VECTOR, [0.0] * WIDTH)
+        return builder.select(builder.fcmp_ordered("<=", *arguments), ones, zeros)
+
+    return LANES(LANES, LANES), generate
+
+
+@intrinsic
 def _first(_typing: Any, lanes: Any, n: Any) -> Any:
     if lanes != LANES or not isinstance(n, types.Integer):
         return None
@@ -213,6 +222,8 @@ fill: Callable[[float], Lanes] = cast("Any", _fill)
 """fill(number): eight times the same."""
 total: Callable[[Lanes], float] = cast("Any", _total)
 """total(lanes): their sum, in the order ((0+4)+(2+6)) + ((1+5)+(3+7))."""
+at_most: Callable[[Lanes, Lanes], Lanes] = cast("Any", _at_most)
+"""at_most(a, b): 1 in the lanes where a <= b, else 0."""
 first: Callable[[Lanes, int], Lanes] = cast("Any", _first)
 """first(lanes, n): the first n of them, 0 in the others' places."""
 power_of_two: Callable[[Lanes], Lanes] = cast("Any", _power_of_two)

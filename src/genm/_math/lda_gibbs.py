@@ -1,9 +1,10 @@
-"""Collapsed Gibbs sampling of latent Dirichlet allocation (Griffiths and Steyvers 2004), one sweep at a time.
+"""Collapsed Gibbs sampling of latent Dirichlet allocation (Griffiths and Steyvers 2004), eight chains at a time.
 
-Tokens of a document are contiguous, tokens[starts[d]:starts[d + 1]]; each has a topic z. n_dz (documents, K), n_wz
-(terms, K) and n_z (K) count the tokens by topic, as float32 (whole numbers, exact far beyond any collection that
-fits in memory); K is padded to whole lanes with topics that are never drawn. The random numbers of a sweep are
-given, and sums are float64 in one fixed order, so a chain depends on its seed alone, not on the processor.
+Tokens of a document are contiguous, tokens[starts[d]:starts[d + 1]]; each has a topic in every chain. n_wz (terms,
+K, 8) and n_z (K, 8) count the tokens by topic and chain, as floats (whole numbers, exact far beyond any collection
+that fits in memory). Chains share nothing but the texts: eight of them fill the lanes of a vector, one does not.
+The random numbers of a sweep are given, and sums are float64 in one fixed order, so a chain depends on its seed
+alone, not on the processor.
 """
 
 import numpy as np
@@ -11,89 +12,96 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from genm._math.compiled import kernel
-from genm._math.lanes import load, total
+from genm._math.lanes import WIDTH, at_most, fill, load, store
 
-LANES = 16
+N_CHAINS = WIDTH
 
-Floats = NDArray[np.float32]
+Counts = NDArray[np.float32]
+Array = NDArray[np.float64]
+Topics = NDArray[np.int32]
+"""(tokens, 8)."""
 
 
 @kernel
 def sweep(
     starts: NDArray[np.int64],
     words: NDArray[np.int32],
-    topic: NDArray[np.int32],
-    n_dz: Floats,
-    n_wz: Floats,
-    n_z: Floats,
-    draws: Floats,
-    n_topics: int,
+    topic: Topics,
+    n_wz: Counts,
+    n_z: Array,
+    draws: Counts,
     alpha: float,
     eta: float,
 ) -> None:
-    """Draw every token's topic anew: P(z) ~ (n_dz + alpha) (n_wz + eta) / (n_z + V eta), itself left out."""
-    width = n_dz.shape[1]
-    blocks = width // LANES
-    a, e = np.float32(alpha), np.float32(eta)
-    prior = np.float32(n_wz.shape[0] * eta)
-    chance = np.empty(width, np.float32)
-    of_block = np.empty(blocks)
-    inverse = np.zeros(width, np.float32)
-    for z in range(n_topics):
-        inverse[z] = np.float32(1.0) / (n_z[z] + prior)
+    """Draw every token's topic anew: P(z) ~ (n_dz + alpha) (n_wz + eta) / (n_z + V eta), itself left out.
+
+    Topics are summed in blocks of eight: a draw is located among the blocks first, then within its block.
+    """
+    n_terms, K = n_wz.shape[0], n_wz.shape[1]
+    n_blocks = (K + 7) // 8
+    in_all_words = n_terms * eta
+    of_doc, inverse, ends = np.empty((K, 8)), np.empty((K, 8)), np.empty((n_blocks, 8))
+    goal, passed = np.empty(8), np.empty(8)
+    for z in range(K):
+        for c in range(8):
+            inverse[z, c] = 1.0 / (n_z[z, c] + in_all_words)
     for d in range(len(starts) - 1):
-        of_doc = n_dz[d]
+        for z in range(K):
+            store(of_doc, 8 * z, fill(alpha))
         for i in range(starts[d], starts[d + 1]):
-            w, old = words[i], topic[i]
-            of_word = n_wz[w]
-            of_doc[old] -= np.float32(1.0)
-            of_word[old] -= np.float32(1.0)
-            n_z[old] -= np.float32(1.0)
-            inverse[old] = np.float32(1.0) / (n_z[old] + prior)
-            for z in range(width):  # one plain loop, so that it becomes vector code
-                chance[z] = (of_doc[z] + a) * (of_word[z] + e) * inverse[z]
-            mass = 0.0
-            for b in range(blocks):
-                of_block[b] = total(load(chance, b * LANES) + load(chance, b * LANES + 8))
-                mass += of_block[b]
-            target = draws[i] * mass
-            b = 0
-            while b < blocks - 1 and target >= of_block[b]:
-                target -= of_block[b]
-                b += 1
-            new = b * LANES
-            last = min(new + LANES, n_topics) - 1
-            while new < last:
-                target -= chance[new]
-                if target < 0:
-                    break
-                new += 1
-            topic[i] = new
-            of_doc[new] += np.float32(1.0)
-            of_word[new] += np.float32(1.0)
-            n_z[new] += np.float32(1.0)
-            inverse[new] = np.float32(1.0) / (n_z[new] + prior)
+            for c in range(8):
+                of_doc[topic[i, c], c] += 1.0
+        for i in range(starts[d], starts[d + 1]):
+            w = words[i]
+            row = 8 * K * w
+            for c in range(8):
+                z = topic[i, c]
+                of_doc[z, c] -= 1.0
+                n_wz[w, z, c] -= np.float32(1.0)
+                n_z[z, c] -= 1.0
+                inverse[z, c] = 1.0 / (n_z[z, c] + in_all_words)
+            end = fill(0.0)
+            for b in range(n_blocks):
+                mass = fill(0.0)
+                for z in range(8 * b, min(8 * b + 8, K)):
+                    mass += load(of_doc, 8 * z) * (load(n_wz, row + 8 * z) + eta) * load(inverse, 8 * z)
+                end += mass
+                store(ends, 8 * b, end)
+            target = load(draws, 8 * i) * end
+            n_passed = fill(0.0)
+            for b in range(n_blocks - 1):
+                n_passed += at_most(load(ends, 8 * b), target)
+            store(goal, 0, target)
+            store(passed, 0, n_passed)
+            for c in range(8):
+                b = int(passed[c])
+                z, last = 8 * b, min(8 * b + 8, K) - 1
+                left = goal[c] - (ends[b - 1, c] if b > 0 else 0.0)
+                while z < last:
+                    left -= of_doc[z, c] * (n_wz[w, z, c] + eta) * inverse[z, c]
+                    if left < 0.0:
+                        break
+                    z += 1
+                topic[i, c] = z
+                of_doc[z, c] += 1.0
+                n_wz[w, z, c] += np.float32(1.0)
+                n_z[z, c] += 1.0
+                inverse[z, c] = 1.0 / (n_z[z, c] + in_all_words)
 
 
-def count_topics(
-    starts: NDArray[np.int64], words: NDArray[np.int32], topic: NDArray[np.int32], n_terms: int, n_topics: int
-) -> tuple[Floats, Floats, Floats]:
-    """Return (n_dz, n_wz, n_z) of an assignment, K padded to whole lanes."""
-    width = -(-n_topics // LANES) * LANES
-    n_docs = len(starts) - 1
-    doc = np.repeat(np.arange(n_docs), np.diff(starts))
-    n_dz = np.bincount(doc * width + topic, minlength=n_docs * width).reshape(n_docs, width)
-    n_wz = np.bincount(words * np.int64(width) + topic, minlength=n_terms * width).reshape(n_terms, width)
-    return n_dz.astype(np.float32), n_wz.astype(np.float32), n_wz.sum(axis=0).astype(np.float32)
+def count_words(words: NDArray[np.int32], topic: Topics, n_terms: int, n_topics: int) -> Counts:
+    """Return n_wz (terms, topics, 8) of an assignment."""
+    place = (words[:, None] * np.int64(n_topics) + topic) * N_CHAINS + np.arange(N_CHAINS)
+    counts = np.bincount(place.ravel(), minlength=n_terms * n_topics * N_CHAINS)
+    return counts.astype(np.float32).reshape(n_terms, n_topics, N_CHAINS)
 
 
-def joint_log_likelihood(n_dz: Floats, n_wz: Floats, n_topics: int, alpha: float, eta: float) -> float:
-    """Return log P(words, topics | alpha, eta), what the chain climbs on its way to its equilibrium."""
-    dz, wz = n_dz[:, :n_topics].astype(np.float64), n_wz[:, :n_topics].astype(np.float64)
-    return _dirichlet_multinomial(dz, alpha) + _dirichlet_multinomial(wz.T, eta)
+def joint_log_likelihood(n_dz: Array, n_wz: Array, alpha: float, eta: float) -> float:
+    """Return log P(words, topics | alpha, eta) of one chain: what it climbs on its way to equilibrium."""
+    return _dirichlet_multinomial(n_dz, alpha) + _dirichlet_multinomial(n_wz.T, eta)
 
 
-def _dirichlet_multinomial(counts: NDArray[np.float64], prior: float) -> float:
+def _dirichlet_multinomial(counts: Array, prior: float) -> float:
     width = counts.shape[1]
     rows = gammaln(width * prior) - gammaln(counts.sum(axis=1) + width * prior)
     cells = gammaln(counts + prior) - gammaln(prior)
