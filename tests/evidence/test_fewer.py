@@ -32,9 +32,10 @@ def test_each_point_is_learned_from_that_many_queries_of_the_other_folds() -> No
     curve = learn_from_fewer(aligned, Watched().fit(aligned), found)
     assert curve.n_queries.tolist() == [6, 12]
     names = np.array(list(aligned.queries))
-    for f, used in enumerate(seen[1:]):
-        assert len(used) == 6
-        assert used <= set(names[found.held_out.fold != f])
+    folds = {f: set(names[found.held_out.fold == f]) for f in range(2)}
+    missing = [[f for f, inside in folds.items() if not used & inside] for used in seen[1:]]
+    assert sorted(missing) == [[0], [1]]  # threads finish in any order
+    assert [len(used) for used in seen[1:]] == [6, 6]
 
 
 def test_large_data_have_fewer_points_and_it_says_so(monkeypatch) -> None:
