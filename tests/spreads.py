@@ -9,7 +9,7 @@ ERRORS = 3.0
 
 
 def alike(one: np.ndarray, other: np.ndarray) -> bool:
-    """Return whether the means differ by no more than `genm explain` counts as nothing, as far as these queries can tell."""
+    """Return whether the means differ by what `genm explain` counts as nothing, as far as queries can tell."""
     apart = np.asarray(one) - np.asarray(other)
     error = float(apart.std(ddof=1)) / np.sqrt(len(apart))
     return abs(float(apart.mean())) <= WORTH_NOTICING + ERRORS * error

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from problems import made_up
+from problems import QuickExact, made_up
 
 from genm import errors
 from genm.align import renormalize
@@ -23,8 +23,8 @@ JUDGED: dict[str, Callable[..., Fuser]] = {
     "enm": BoostFuser,
     "enm, boosting only": lambda **o: BoostFuser(search=False, **o),
     "exact": ExactFuser,
-    "exact, certified": lambda **o: ExactFuser(certify=True, gap=0.02, seconds=600.0, **o),
-    "exact, centre": lambda **o: ExactFuser(weights="centre", **o),
+    "exact, certified": lambda **o: QuickExact(certify=True, gap=0.02, seconds=600.0, **o),
+    "exact, centre": lambda **o: QuickExact(weights="centre", **o),
     "ip": BarrierFuser,
     "on": OnlineFuser,
     "on, as printed": lambda **o: OnlineFuser(schedule="paper", **o),

@@ -99,8 +99,8 @@ def test_the_interval_is_that_of_scipys_bca() -> None:
     d = np.random.default_rng(4).exponential(1.0, 40) - 0.5
     low, high = paired.bootstrap_interval(d[:, None], 0.95, 40_000, np.random.default_rng(1))
     theirs = stats.bootstrap((d,), np.mean, n_resamples=40_000, rng=1).confidence_interval
-    # An end is a quantile q of n resampled means. Its standard error is sqrt(q (1 - q) / n) over their density there:
-    # phi(z_q) over their standard deviation, for means that are nearly normal. Two draws have two errors.
+    # An end is a quantile q of n resampled means. Its standard error is sqrt(q (1 - q) / n) over their density
+    # there: phi(z_q) over their standard deviation, for means that are nearly normal. Two draws have two errors.
     z = stats.norm.ppf(0.975)
     error = np.sqrt(2 * 0.025 * 0.975 / 40_000) * d.std() / np.sqrt(len(d)) / stats.norm.pdf(z)
     assert low[0] == pytest.approx(theirs.low, abs=4 * error)
