@@ -13,14 +13,14 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 @pytest.fixture(scope="module")
-def found():
+def both():
     """A collection with hostile names, of which all figures are drawn, and one that the paper has figures of."""
     return results(collection("med", "T<i>$tle$", rankers=HOSTILE), collection("cran", "CRAN", splits=2))
 
 
 @pytest.fixture(scope="module")
-def drawings(found):
-    return draw_figures(found)
+def drawings(both):
+    return draw_figures(both)
 
 
 def texts(svg):
@@ -34,8 +34,8 @@ def test_every_figure_is_there_in_the_order_of_the_page(drawings):
     assert len({drawing.title for drawing in drawings}) == len(drawings)
 
 
-def test_they_repeat_to_the_byte(drawings, found):
-    assert draw_figures(found) == drawings
+def test_they_repeat_to_the_byte(drawings, both):
+    assert draw_figures(both) == drawings
 
 
 def test_they_are_small_and_ask_for_nothing(drawings):
