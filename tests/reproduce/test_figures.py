@@ -8,7 +8,7 @@ from reproduced import collection, results
 
 from genm.reproduce.figures import draw_figures, some_queries
 
-HOSTILE = ("plain", "<script>$x$</script>", "a" * 90, "_名前\x00\u202e")
+HOSTILE = ("<script>$x$</script>", "a" * 90, "_名前\x00\u202e")
 SVG = "{http://www.w3.org/2000/svg}"
 
 
