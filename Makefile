@@ -6,6 +6,10 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 JOBS   ?= 2
 
+# Dozens of processes are started, and each would compile the modules it loads for itself. Bytecode stays beside its
+# source, in folders that git ignores and `make clean` removes.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test checks lint types contract kernels unit bench clean
 

@@ -6,10 +6,15 @@ A page holds blocks of ```console with lines that begin with "$ ", each followed
 import os
 import re
 import shlex
+from itertools import takewhile
 from pathlib import Path
 
 BLOCK = re.compile(r"```console\n(.*?)```\n", re.DOTALL)
+HASH = re.compile(r"\b[0-9a-f]{64}\b")
+VERSION = re.compile(r"\b\d+(?:\.\w+){2,}")
 FIGURE = re.compile(r"[-+<]?\d*\.?\d+(?:e-?\d+)?\*?")
+IN_TEX = re.compile(r"\$[^$]*\$")
+P_VALUE = re.compile(r"\bp (?:=|\\?<|\\textless\{\}) #")
 
 
 def steps(page: str) -> list[tuple[str, str]]:
@@ -44,8 +49,42 @@ def run_all(genm, page: Path, folder: Path):
 
 
 def blurred(text: str) -> str:
-    """Return the text without its figures: learners get better, and the page need not follow each digit."""
-    return re.sub(r"[─\s]+", " ", FIGURE.sub("#", text))
+    """Return the text without its figures: learners get better, and the page need not follow each digit.
+
+    Hashes of files that hold figures, and versions of libraries, are figures too.
+    """
+    for pattern in (HASH, VERSION, IN_TEX, FIGURE):
+        text = pattern.sub("#", text)
+    return re.sub(r"[─\s]+", " ", P_VALUE.sub("p #", text))
+
+
+def figures(text: str) -> list[tuple[float, float]]:
+    """Return every figure of a text with the size of its last digit; counts are whole, and have none to spare."""
+    found = (figure.strip("<*").partition(".") for figure in FIGURE.findall(text))
+    return [(float("".join(parts)), 10.0 ** -len(parts[2]) if parts[1] else 0.0) for parts in found]
+
+
+def differs(printed: str, shown: str) -> bool:
+    """Return whether a page shows other words, or a figure that is off by more than one in its last digit.
+
+    Machines add up in different orders, and a sum that ends near a half is rounded up on one and down on the other.
+    """
+    if blurred(printed) != blurred(shown):
+        return True
+    pairs = zip(figures(printed), figures(shown), strict=True)
+    return any(abs(one - other) > 1.001 * last for (one, last), (other, _) in pairs)
+
+
+def tables(text: str) -> list[tuple[str, list[str]]]:
+    """Return the head of every table, and the names of its rows sorted: figures may decide their order."""
+    lines, found = text.splitlines(), []
+    for at, line in enumerate(lines):
+        if not set(line) <= {"─", " "} or "─" not in line:
+            continue
+        width = len(line.split("  ")[0])
+        rows = takewhile(str.strip, lines[at + 1 :])
+        found.append((" ".join(lines[at - 1].split()), sorted(row[:width].strip() for row in rows)))
+    return found
 
 
 def write(page: Path, outcomes) -> None:

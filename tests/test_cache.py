@@ -5,7 +5,9 @@ import subprocess
 import sys
 import threading
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -234,22 +236,40 @@ class TestBrokenEntries:
         assert cache.cache_size().entries == 0
 
 
-def _build_slowly(ledger: str, gate: object) -> None:
+def _ask(ledger: str, n: int, arrived: Any) -> None:
+    """Ask for an entry that is not built before all `n` have looked for it, found nothing and come to the lock."""
+
     def build():
         with Path(ledger).open("a") as file:
             file.write("built\n")
-        threading.Event().wait(0.3)
+        assert all(arrived.acquire(timeout=60) for _ in range(n))
         return {"a": np.arange(3)}
 
-    gate.wait()
     assert cache.cached("x", ("slow",), build)["a"].tolist() == [0, 1, 2]
+
+
+def _count_arrivals(patch: pytest.MonkeyPatch, arrived: Any) -> None:
+    """Count who comes to the lock of an entry."""
+    held = cache._held
+
+    def counted(lock):
+        arrived.release()
+        return held(lock)
+
+    patch.setattr(cache, "_held", counted)
+
+
+def _ask_in_a_process(ledger: str, n: int, arrived: Any) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        _count_arrivals(patch, arrived)
+        _ask(ledger, n, arrived)
 
 
 class TestTogether:
     def test_two_processes_build_once(self, tmp_path):
         context = multiprocessing.get_context("spawn")
-        gate = context.Barrier(2)
-        workers = [context.Process(target=_build_slowly, args=(str(tmp_path / "ledger"), gate)) for _ in range(2)]
+        given = (str(tmp_path / "ledger"), 2, context.Semaphore(0))
+        workers = [context.Process(target=_ask_in_a_process, args=given) for _ in range(2)]
         for worker in workers:
             worker.start()
         for worker in workers:
@@ -257,13 +277,13 @@ class TestTogether:
         assert [w.exitcode for w in workers] == [0, 0]
         assert (tmp_path / "ledger").read_text() == "built\n"
 
-    def test_threads_build_once(self, tmp_path):
-        gate = threading.Barrier(4)
-        workers = [threading.Thread(target=_build_slowly, args=(str(tmp_path / "ledger"), gate)) for _ in range(4)]
-        for worker in workers:
-            worker.start()
-        for worker in workers:
-            worker.join()
+    def test_threads_build_once(self, tmp_path, monkeypatch):
+        arrived = threading.Semaphore(0)
+        _count_arrivals(monkeypatch, arrived)
+        with ThreadPoolExecutor(4) as pool:
+            asked = [pool.submit(_ask, str(tmp_path / "ledger"), 4, arrived) for _ in range(4)]
+        for one in asked:
+            one.result()
         assert (tmp_path / "ledger").read_text() == "built\n"
 
 

@@ -3,13 +3,31 @@
 import os
 import random
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from console_pages import blurred, run_all, write
+from console_pages import blurred, run_all, tables, write
 from problems import made_up
 
 PAGE = Path(__file__).parents[2] / "docs" / "explain.md"
+RANKERS = ("bm25", "dense", "splade")
+NAME, NAMES, LOSS = r"\S+", r"[\w#]+(?:(?:, | and )[\w#]+)*", r"# AP, joint #% interval # to #"
+SENTENCES = [
+    re.compile(form)
+    for form in (
+        rf"Keep {NAME}: beside the others it is worth # AP \(joint #% interval # to #\)\.",
+        rf"Drop {NAME}: the others do better without it, by # AP \(joint #% interval # to #\)\.",
+        rf"Drop {NAME}: it costs nothing \({LOSS}; less than # counts as nothing\)\.",
+        rf"{NAME}: too few queries to tell what it is worth beside the others \({LOSS}\)\.",
+        rf"That holds for each of {NAMES} by itself, not for all together: they may stand in for each other\.",
+        rf"{NAME} and {NAME} rank almost alike: rank correlation #, #% of their top # in common\.",
+        rf"{NAMES} (?:alone is|are) enough: .*; chosen out of # subsets, it loses at most #\.",
+        rf"{NAMES} (?:alone )?may be enough: .*; but chosen out of # subsets, it may lose up to #: more "
+        r"queries would tell\.",
+        r"All # stay: each of the # smaller choices looked at, taken by itself, is significantly worse \(.*\)\.",
+    )
+]
 
 
 def write_sample(folder):
@@ -51,13 +69,27 @@ def test_commands_succeed(outcomes):
 def test_the_page_shows_what_is_printed(outcomes):
     if os.environ.get("GENM_WRITE_DOCS"):
         write(PAGE, outcomes)
-    for command, shown, _, printed in outcomes:
-        assert without_pictures(blurred(printed)) == without_pictures(blurred(shown)), f"{command}\n{printed}"
+    (_, shown, _, printed), *explained = outcomes
+    assert blurred(printed) == blurred(shown)
+    for command, shown, _, printed in explained:
+        assert tables(printed) == tables(shown), f"{command}\n{printed}"
+        assert titles(printed) == titles(shown), f"{command}\n{printed}"
 
 
-def without_pictures(text):
-    """Return the text without bars and strips, which follow the figures."""
-    return " ".join("".join(" " if letter in "█▏▎▍▌▋▊▉├┤●│" else letter for letter in text).split())
+def titles(text):
+    """Return the lines above the tables."""
+    blocks = [block.splitlines() for block in text.split("\n\n")]
+    return [blurred(lines[0]) for lines, (head, *_) in pairwise(blocks) if len(lines) == 1 and "  " in head]
+
+
+def test_every_sentence_is_one_that_the_code_says(outcomes):
+    """Which one it is follows the figures; the choice is tests/explain/test_words.py's matter."""
+    _, shown, _, printed = outcomes[1]
+    for text in (shown, printed):
+        said = [block for block in text.split("\n\n") if block.endswith(".")]
+        assert [one for one in said if not any(form.fullmatch(blurred(one)) for form in SENTENCES)] == []
+        for ranker in RANKERS:
+            assert sum(one.startswith((f"Keep {ranker}:", f"Drop {ranker}:", f"{ranker}:")) for one in said) == 1
 
 
 def test_the_python_example_runs(capsys):

@@ -12,6 +12,7 @@ from genm.export import targets
 from genm.model import load_model, save_model
 
 PAGES = Path(__file__).parents[2] / "docs" / "engines"
+pytestmark = pytest.mark.usefixtures("little_evidence")
 RERANKING = [name for name, target in targets().items() if target.window.rerank]
 
 

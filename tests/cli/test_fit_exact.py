@@ -1,11 +1,21 @@
 import json
 
 import pytest
+from problems import QuickExact
 
 from genm.model import load_model
 
 RUNS = ("bm25.trec", "dense.trec")
 WORDS = ("fit", "--qrels", "qrels.txt", "--folds", "2")
+pytestmark = pytest.mark.usefixtures("little_evidence", "simple_starts")
+
+
+@pytest.fixture(scope="module")
+def simple_starts():
+    """Let the exact fuser begin at simple weights, which is quicker."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("genm.learn.exact.ExactFuser._starts", QuickExact._starts)
+        yield
 
 
 @pytest.fixture
@@ -54,8 +64,7 @@ def test_a_time_limit_leaves_a_bound_and_a_note(genm, three):
     assert "ExactFuser stopped after 1e-06 s" in found.err
 
 
-def test_the_centre_is_chosen_and_saved(genm, three, monkeypatch):
-    monkeypatch.setattr("genm.evidence.refits.N_WHOLE", 2)  # so few that none are made: they are tested elsewhere
+def test_the_centre_is_chosen_and_saved(genm, three):
     found = genm(*WORDS, "--method", "exact", "--weights", "centre", *three, "--format", "json", "-o", "model.json")
     shown = json.loads(found.out)
     assert shown["weights"] != shown["exact"]["best_weights"]

@@ -8,6 +8,7 @@ from genm.read import read_run
 
 RUNS = ("bm25.trec", "dense.trec")
 QUICK = ("--qrels", "qrels.txt", *RUNS, "--method", "bat", "--folds", "2", "-o", "model.json")
+pytestmark = pytest.mark.usefixtures("little_evidence")
 
 
 def test_the_model_holds_the_engines_rules(genm, sample):

@@ -2,8 +2,10 @@
 
 import io
 import re
+import socket
 import tarfile
 import threading
+import urllib.error
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -232,16 +234,35 @@ class TestRefusals:
             fetch.get_collection("med", tmp_path, base_url="http://127.0.0.1:9/")
         assert refused.value.code == "fetch"
 
-    def test_no_such_host(self, tmp_path):
-        with pytest.raises(FetchError, match="cannot be downloaded"):
-            fetch.get_collection("med", tmp_path, base_url="http://no-such-host.invalid/", timeout=5)
+    @pytest.mark.parametrize(
+        ("error", "said"),
+        [
+            (urllib.error.URLError(socket.gaierror(-2, "Name or service not known")), "Name or service not known"),
+            (urllib.error.URLError(TimeoutError("timed out")), "timed out"),  # nobody takes the call
+            (TimeoutError("timed out"), "timed out"),  # somebody takes it and says nothing
+        ],
+        ids=["no such host", "no connection", "silence"],
+    )
+    def test_nobody_answers(self, tmp_path, monkeypatch, error, said):
+        waited = []
 
-    def test_a_silent_server(self, tmp_path, monkeypatch):
+        def opened(request, *, timeout):
+            waited.append(timeout)
+            raise error
+
+        monkeypatch.setattr(fetch.urllib.request, "urlopen", opened)
+        with pytest.raises(FetchError, match=rf"cannot be downloaded \(.*{said}\)\. Check the network"):
+            fetch.get_collection("med", tmp_path, base_url="http://no-such-host.invalid/", timeout=5)
+        assert waited == [5]  # and it is not asked again
+        assert left_behind(tmp_path) == []
+
+    def test_a_server_that_falls_silent_is_left_after_the_time_given(self, tmp_path, monkeypatch):
+        """On a real socket: the limit reaches it, however short."""
         monkeypatch.setenv("no_proxy", "127.0.0.1")
         with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as deaf:  # listens, never answers
             url = f"http://127.0.0.1:{deaf.server_port}/"
             with pytest.raises(FetchError, match="timed out"):
-                fetch.get_collection("med", tmp_path, base_url=url, timeout=0.2)
+                fetch.get_collection("med", tmp_path, base_url=url, timeout=0.01)
 
     def test_far_too_much(self, site, tmp_path, monkeypatch):
         site.content = bytes(200_000)

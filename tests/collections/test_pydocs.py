@@ -46,9 +46,10 @@ def relevant(collection, query_id):
 
 
 def test_size(collection):
-    assert 2300 < len(collection.doc_ids) < 3000
-    assert 850 < len(collection.query_ids) < 1250
-    assert 2500 < len(collection.qrels.doc) < 4500
+    """At least; how many there are depends on the versions of the libraries."""
+    assert len(collection.doc_ids) > 2000
+    assert len(collection.query_ids) > 700
+    assert len(collection.qrels.doc) > 2 * len(collection.query_ids)
 
 
 def test_ids_are_distinct_sorted_and_consistent(collection):

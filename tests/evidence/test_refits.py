@@ -19,19 +19,21 @@ def test_refits_of_auto_vary_around_what_it_learned() -> None:
     assert np.allclose(found.weights.sum(axis=1), 1.0)
     assert (found.weights >= 0.0).all()
     assert found.before.std(axis=0).min() > 0.001
-    assert np.abs(found.before.mean(axis=0) - fuser.learned_).max() < 0.15
+    assert (np.abs(found.before.mean(axis=0) - fuser.learned_) < 3 * found.before.std(axis=0)).all()
     share = fuser.shrunk_.amount
     if fuser.shrunk_.target == "uniform":
         assert np.allclose(found.weights, (1 - share) * found.before + share / 3)
 
 
 def test_more_queries_leave_less_spread() -> None:
-    spread = []
+    """Sixteen times as many leave about a quarter; it is enough that they leave less, and not by chance."""
+    spread, n_resamples = [], 30
     for n in (20, 320):
         aligned = made_up(6, n_queries=n)
-        found = refit_resampled(aligned, AutoFuser().fit(aligned), n_resamples=30)
+        found = refit_resampled(aligned, AutoFuser().fit(aligned), n_resamples=n_resamples)
         spread.append(found.before.std(axis=0).mean())
-    assert spread[1] < 0.6 * spread[0]
+    error = np.sqrt(2 / (2 * (n_resamples - 1)))  # of the quotient of two standard deviations, relative
+    assert spread[1] * (1 + 3 * error) < spread[0]
 
 
 def test_the_seed_decides() -> None:

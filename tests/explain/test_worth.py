@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import made_up
+from spreads import alike
 
 from genm.align import Aligned, align_runs, select_rankers
 from genm.errors import InputError
@@ -55,11 +56,19 @@ def doubled(aligned: Aligned) -> Aligned:
 
 
 def test_a_ranker_given_twice_is_worth_the_same_twice_and_nothing_is_lost_without_one():
-    worth = measure_worth(doubled(made_up(8, n_queries=30)))
+    aligned = doubled(made_up(8, n_queries=30))
+    worth, values = measure_worth(aligned), SubsetValues(aligned, measure=AP)
     first, *_, twin = worth.rankers
     assert twin.alone == first.alone
-    assert twin.shapley.value == pytest.approx(first.shapley.value, abs=0.004)
-    assert twin.loss.value == pytest.approx(0.0, abs=0.02)
+    apart = {
+        others: values.mean(others | 0b1000) - values.mean(others | 0b0001) for others in (0b010, 0b100, 0b110)
+    }
+    by_hand = (apart[0b010] + apart[0b100]) / 6 + apart[0b110] / 3  # orders of the others before one twin, not both
+    assert twin.shapley.value - first.shapley.value == pytest.approx(by_hand)
+    for others in apart:
+        assert alike(values.per_query(others | 0b1000), values.per_query(others | 0b0001))
+    assert alike(values.per_query(0b1111), values.per_query(0b0111))
+    assert twin.loss.value == pytest.approx(values.mean(0b1111) - values.mean(0b0111))
     assert ("r0", "twin") in worth.agreement.alike()
 
 
@@ -75,11 +84,15 @@ def test_a_ranker_that_returns_nothing_is_worth_nothing(method):
     rows = whole.relevance > 0
     starts = np.concatenate(([0], np.cumsum(rows)))[whole.starts]
     qrels = Qrels(whole.queries, whole.docs, starts, whole.doc[rows], whole.relevance[rows])
-    worth = measure_worth(align_runs({**runs, "mute": empty}, qrels), method=method)
+    aligned = align_runs({**runs, "mute": empty}, qrels)
+    worth, values = measure_worth(aligned, method=method), SubsetValues(aligned, method=method, measure=AP)
     mute = worth.rankers[2]
     assert mute.alone == 0.0
-    assert mute.shapley.value == pytest.approx(0.0, abs=0.01)
-    assert mute.loss.value == pytest.approx(0.0, abs=0.02)
+    added = {others: values.mean(others | 0b100) - values.mean(others) for others in (0b01, 0b10, 0b11)}
+    assert mute.shapley.value == pytest.approx((added[0b01] + added[0b10]) / 6 + added[0b11] / 3)
+    assert mute.loss.value == pytest.approx(added[0b11])
+    for others in added:
+        assert alike(values.per_query(others | 0b100), values.per_query(others))
 
 
 def test_sampled_orders_come_close_to_all_subsets():

@@ -95,12 +95,10 @@ def test_an_opened_query_is_the_next_stop_and_scrolls_by_arrow_keys(visit):
     page.keyboard.press("Tab")
     lists = page.locator(".panel .lists")
     assert lists.evaluate("(node) => node === document.activeElement")
+    # the page's policy forbids Playwright's own waiting, which evaluates text inside the page
+    lists.evaluate("(node) => { node.scrolled = new Promise((done) => { node.onscroll = () => done(true); }); }")
     page.keyboard.press("ArrowRight")
-    page.keyboard.press("ArrowRight")
-    for _ in range(100):  # scrolling is smooth, and the page's policy forbids Playwright to wait inside it
-        if lists.evaluate("(node) => node.scrollLeft") > 0:
-            break
-        page.wait_for_timeout(50)
+    assert lists.evaluate("(node) => Promise.race([node.scrolled, new Promise((done) => setTimeout(done, 30000))])")
     assert lists.evaluate("(node) => node.scrollLeft") > 0
     page.keyboard.press("Shift+Tab")
     page.keyboard.press("Enter")

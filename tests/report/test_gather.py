@@ -5,16 +5,24 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from problems import made_up
+from problems import QuickExact, made_up
 from report.conftest import fit
 
 from genm.auto import METHODS, make_fuser
 from genm.errors import InputError, ModelError
-from genm.evidence import fingerprint, load_evidence, save_evidence
-from genm.learn import NewtonFuser
+from genm.evidence import fingerprint, load_evidence, refits, save_evidence
+from genm.learn import ExactFuser, NewtonFuser
 from genm.model import Model
 from genm.report import build_report, compute_evidence, render_report
 from genm.report.writing import FORMATS
+
+
+@pytest.fixture
+def few_refits(monkeypatch) -> None:
+    """As few refits as show a spread, from starts that cost little; never for a fixture that others use too."""
+    monkeypatch.setattr(refits, "N_RESAMPLES", refits.FEWEST)
+    monkeypatch.setattr(refits, "N_WHOLE", refits.FEWEST)
+    monkeypatch.setattr(ExactFuser, "_starts", QuickExact._starts)
 
 
 def test_it_is_plain_json_with_the_evidences_figures(built) -> None:
@@ -78,6 +86,7 @@ def test_without_refits_the_folds_stand_in(built) -> None:
     assert spread["note"] == "No. What is shown are the weights of the 4 folds of the cross-validation."
 
 
+@pytest.mark.usefixtures("few_refits")
 def test_evidence_computed_for_the_report_is_what_fit_keeps() -> None:
     aligned = made_up(5, n_queries=6, n_docs=20)
     model, kept = fit(aligned, make=NewtonFuser)
@@ -86,6 +95,7 @@ def test_evidence_computed_for_the_report_is_what_fit_keeps() -> None:
     assert computed.fingerprint == kept.fingerprint
 
 
+@pytest.mark.usefixtures("few_refits")
 def test_a_beta_that_was_given_is_given_again() -> None:
     aligned = made_up(5, n_queries=15)
     model, _ = fit(aligned, make=lambda: NewtonFuser(beta=3.0))
@@ -111,6 +121,7 @@ def test_refusals(built) -> None:
         build_report(built.aligned.select(np.arange(5)), built.model, built.kept)
 
 
+@pytest.mark.usefixtures("few_refits")
 @pytest.mark.parametrize("method", [*METHODS, "equal", "mine", "bat-ndcg", "single"])
 def test_every_models_report_is_made_with_and_without_its_evidence(method, tmp_path) -> None:
     n_rankers = 1 if method == "single" else 2
@@ -145,6 +156,7 @@ def test_every_method_of_the_library_can_be_learned_anew() -> None:
         make_fuser("nothing")
 
 
+@pytest.mark.usefixtures("few_refits")
 @pytest.mark.parametrize("measure", ["nDCG@10", "P@5"])
 def test_other_measures(measure) -> None:
     from genm.auto import AutoFuser
@@ -158,6 +170,7 @@ def test_other_measures(measure) -> None:
     assert report["lines"][0]["exact"]
 
 
+@pytest.mark.usefixtures("few_refits")
 def test_two_rankers_have_no_map_and_one_has_no_lines() -> None:
     for quality, n_lines in (((1.0, 0.5), 2), ((1.0,), 0)):
         aligned = made_up(1, quality=quality, n_queries=10)

@@ -8,13 +8,19 @@ from reproduced import collection, results
 
 from genm.reproduce.figures import draw_figures, some_queries
 
-HOSTILE = ("plain", "<script>$x$</script>", "a" * 90, "_名前\x00\u202e")
+HOSTILE = ("<script>$x$</script>", "a" * 90, "_名前\x00\u202e")
 SVG = "{http://www.w3.org/2000/svg}"
 
 
 @pytest.fixture(scope="module")
-def drawings():
-    return draw_figures(results(collection()))
+def both():
+    """A collection with hostile names, of which all figures are drawn, and one that the paper has figures of."""
+    return results(collection("med", "T<i>$tle$", rankers=HOSTILE), collection("cran", "CRAN", splits=2))
+
+
+@pytest.fixture(scope="module")
+def drawings(both):
+    return draw_figures(both)
 
 
 def texts(svg):
@@ -28,8 +34,8 @@ def test_every_figure_is_there_in_the_order_of_the_page(drawings):
     assert len({drawing.title for drawing in drawings}) == len(drawings)
 
 
-def test_they_repeat_to_the_byte(drawings):
-    assert draw_figures(results(collection())) == drawings
+def test_they_repeat_to_the_byte(drawings, both):
+    assert draw_figures(both) == drawings
 
 
 def test_they_are_small_and_ask_for_nothing(drawings):
@@ -55,8 +61,7 @@ def test_they_share_no_id_and_every_reference_has_its_target(drawings):
     assert len(seen) == len(set(seen)) > 0
 
 
-def test_names_come_from_the_data_and_cannot_break_out():
-    drawings = draw_figures(results(collection("mine", "T<i>$tle$", rankers=HOSTILE)))
+def test_names_come_from_the_data_and_cannot_break_out(drawings):
     for drawing in drawings:
         assert "<script" not in drawing.svg
         assert "\x00" not in drawing.svg

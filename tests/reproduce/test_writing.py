@@ -5,11 +5,14 @@ import json
 import pytest
 
 from genm.errors import InputError
+from genm.reproduce.figures import learning
 from genm.reproduce.results import Results
 from genm.reproduce.writing import make_folder, results_json, write_folder
 
 
-def test_page_tables_figures_and_manifest_are_written(found, tmp_path):
+def test_page_tables_figures_and_manifest_are_written(found, tmp_path, monkeypatch):
+    two_starts = learning.binary_starts(len(found.collections[0].aligned.rankers))[:2]
+    monkeypatch.setattr(learning, "binary_starts", lambda n_rankers: two_starts)  # each is a panel to draw
     written = write_folder(found, tmp_path / "out", command="genm reproduce -o out")
     names = {str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*") if path.is_file()}
     assert {"index.html", "manifest.json", "results.json", "figures/recall.svg"} < names

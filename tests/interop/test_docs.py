@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-PAGE = Path(__file__).parents[1] / "docs" / "interop.md"
+PAGE = Path(__file__).parents[2] / "docs" / "interop.md"
 SECTIONS = re.split(r"^## ", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
 NEEDS = {"pandas and polars": "pandas", "ranx": "ranx", "scikit-learn": "sklearn", "PyTerrier": "pyterrier"}
 

@@ -17,7 +17,7 @@ from genm.export import export_model, targets
 from genm.export.pages import example_model, overview, page, search_snippet, training_snippet
 from genm.read import qrels_from_dict, run_from_dict
 
-FOLDER = Path(__file__).parents[1] / "docs" / "engines"
+FOLDER = Path(__file__).parents[2] / "docs" / "engines"
 ADVICE = "Write the pages again: python -m genm.export.pages docs/engines"
 
 
