@@ -5,18 +5,16 @@ nothing there to call.
 """
 
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
-import numba
+from genm._math.compiled import kept
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def part(*fastmath: str) -> Callable[[F], F]:
     """Compile a part of a kernel; `fastmath` names the liberties the compiler may take with its sums."""
-    njit: Any = numba.njit
-    options = {"nogil": True, "error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    return cast("Callable[[F], F]", njit(cache=True, fastmath=set(fastmath), **options))
+    return kept(fastmath=set(fastmath), no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
 FREE_SUMS = ("reassoc", "contract", "arcp", "nsz")

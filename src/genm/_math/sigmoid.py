@@ -7,10 +7,11 @@ with |r| <= ln(2) / 2, and 2^k is put together from its bits. Relative error bel
 from collections.abc import Callable
 from typing import Any, cast
 
-import numba
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
+
+from genm._math.compiled import kept
 
 TAIL = 37.0
 """exp(-37) is below the last bit of 1: beyond it, a sigmoid is 0 or 1 in float64."""
@@ -48,7 +49,7 @@ _bits_of: Callable[[float], int] = cast("Any", _read_bits)
 _float_of: Callable[[int], float] = cast("Any", _read_float)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@kept(fastmath={"contract"})
 def exponential(x: float) -> float:
     """Return exp(x) for |x| <= 708. Must not be compiled with reordered sums: `_SHIFT` would vanish."""
     shifted = x * _LOG2_E + _SHIFT
