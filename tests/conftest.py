@@ -1,4 +1,5 @@
 import os
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,7 @@ NUMBERS = (
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "numbers: holds numbers that another processor could change")
+    config.addinivalue_line("markers", "needs(module): uses an optional package; skipped where it is not installed")
 
 
 def pytest_collection_modifyitems(items):
@@ -52,6 +54,10 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if item.path in chosen:
             item.add_marker(pytest.mark.numbers)
+        for mark in item.iter_markers("needs"):
+            (module,) = mark.args
+            if find_spec(module) is None:
+                item.add_marker(pytest.mark.skip(reason=f"{module} is not installed"))
 
 
 def pytest_terminal_summary(terminalreporter, config):
@@ -59,6 +65,19 @@ def pytest_terminal_summary(terminalreporter, config):
     seed = getattr(config.option, "randomly_seed", None)
     if seed is not None and terminalreporter.stats.get("failed", []) + terminalreporter.stats.get("error", []):
         terminalreporter.write_line(f"order of the tests: --randomly-seed={seed}")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_folders(tmp_path_factory):
+    """Keep the user's home out of it: what is cached there decides no test, and tests leave nothing there."""
+    base = tmp_path_factory.getbasetemp()
+    base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base  # pytest's processes share one cache
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GENM_CACHE", str(base / "genm-cache"))
+        patch.setenv("IR_DATASETS_HOME", str(base / "ir_datasets"))
+        patch.setenv("MPLCONFIGDIR", str(base / "matplotlib"))
+        patch.setenv("HAYSTACK_TELEMETRY_ENABLED", "False")
+        yield
 
 
 @pytest.fixture(scope="session")

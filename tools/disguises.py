@@ -108,7 +108,10 @@ def disguises() -> Iterator[Disguise]:
     yield Disguise("homeless", "home and cache folders that cannot be written", dict.fromkeys(nowhere, NOWHERE))
     yield _ordinary_user()
     yield _bare()
-    yield Disguise("lowest", "the lowest versions that pyproject.toml allows", python=_lowest, heavy=True)
+    ignored = ["-W", "default::DeprecationWarning"]  # old packages use what newer ones call old
+    yield Disguise(
+        "lowest", "the lowest versions that pyproject.toml allows", {}, [], ignored, python=_lowest, heavy=True
+    )
     yield Disguise("no-extras", "hard dependencies, pytest and hypothesis only", python=_no_extras, heavy=True)
     for version in PYTHONS:
         name = f"python{version}"

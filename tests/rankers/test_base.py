@@ -16,7 +16,9 @@ RANKERS = {
     "ldi": {"n_topics": (2, 3), "n_sweeps": 10},
     "bm25": {},
 }
-every_ranker = pytest.mark.parametrize("name", RANKERS)
+every_ranker = pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.needs("bm25s")) if name == "bm25" else name for name in RANKERS]
+)
 
 
 @pytest.fixture

@@ -100,6 +100,7 @@ def test_groups_of_rows_are_set_apart(made):
     assert page.count('<tr class="group">') == 1
 
 
+@pytest.mark.needs("matplotlib")
 def test_hostile_text_stays_text(made):
     found = collection("mine", HOSTILE, rankers=(HOSTILE, "b", "c", "d"))
     table = Table("t-1", HOSTILE, (HOSTILE, "b"), ((Cell(HOSTILE), Cell(HOSTILE, strong=True)),), (HOSTILE,))
