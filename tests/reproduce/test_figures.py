@@ -14,6 +14,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 @pytest.fixture(scope="module")
 def drawings():
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     return draw_figures(results(collection()))
 
 

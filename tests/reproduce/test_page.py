@@ -15,6 +15,8 @@ from genm.reproduce.figures.sigmoid import draw_sigmoid
 from genm.reproduce.figures.summary import draw_summary
 from genm.reproduce.page import render
 
+pytestmark = pytest.mark.needs("matplotlib")
+
 HOSTILE = "<img src=x onerror=alert(1)>\"'&\u202e"
 
 
@@ -100,7 +102,6 @@ def test_groups_of_rows_are_set_apart(made):
     assert page.count('<tr class="group">') == 1
 
 
-@pytest.mark.needs("matplotlib")
 def test_hostile_text_stays_text(made):
     found = collection("mine", HOSTILE, rankers=(HOSTILE, "b", "c", "d"))
     table = Table("t-1", HOSTILE, (HOSTILE, "b"), ((Cell(HOSTILE), Cell(HOSTILE, strong=True)),), (HOSTILE,))
