@@ -8,6 +8,7 @@ import pytest
 from genm import draw
 
 
+@pytest.mark.needs("matplotlib")
 def test_the_same_drawing_is_the_same_file_and_its_words_stay_words():
     def drawn() -> str:
         figure, [axes] = draw.new_figure()
@@ -28,6 +29,7 @@ def test_series_differ_in_more_than_hue():
     assert "marker" not in draw.series(3, markers=False)
 
 
+@pytest.mark.needs("matplotlib")
 def test_axes_come_row_by_row():
     figure, axes = draw.new_figure(rows=2, columns=3)
     assert len(axes) == 6
@@ -41,6 +43,7 @@ def test_somebody_elses_text_becomes_a_label():
     assert draw.label("x" * 40, longest=10) == "x" * 9 + "…"
 
 
+@pytest.mark.needs("matplotlib")
 def test_settings_of_the_user_change_nothing(monkeypatch):
     import matplotlib as mpl
 
@@ -59,6 +62,7 @@ def test_settings_of_the_user_change_nothing(monkeypatch):
         assert mpl.rcParams["lines.linewidth"] == 9
 
 
+@pytest.mark.needs("matplotlib")
 def test_a_drawing_fits_into_a_page_beside_others():
     def drawn(slope: float) -> str:
         figure, [axes] = draw.new_figure()
@@ -76,6 +80,7 @@ def test_a_drawing_fits_into_a_page_beside_others():
     assert len(f"{scale}".split(".")[1]) > 2  # factors keep their digits
 
 
+@pytest.mark.needs("matplotlib")
 def test_what_a_group_shares_is_said_once_and_nothing_is_lost():
     figure, [axes] = draw.new_figure()
     axes.plot([0, 1, 2], [0, 1, 0], marker="s", color="#d55e00", linestyle="")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PAGE = (ROOT / "docs" / "paper.md").read_text()
+PAGE = (ROOT / "docs" / "paper.md").read_text(encoding="utf-8")
 ROWS = [
     [cell.strip() for cell in line.strip("|").split("|")]
     for line in PAGE.splitlines()
@@ -31,7 +31,7 @@ def test_every_row_names_a_function_and_a_test_that_exist(row: list[str]) -> Non
     assert hasattr(importlib.import_module(module), name)
     path = ROOT / test.strip("`")
     assert path.is_file()
-    assert "def test_" in path.read_text()
+    assert "def test_" in path.read_text(encoding="utf-8")
 
 
 def test_all_numbered_equations_problems_and_algorithms_have_a_row() -> None:
@@ -49,7 +49,7 @@ def test_every_citation_in_the_code_has_its_place_on_the_page() -> None:
     departures = {int(n) for n in re.findall(r"^(\d+)\. \*\*", PAGE, re.MULTILINE)}
     assert departures == set(range(1, 16))
     for source in SOURCES:
-        text = re.sub(r"\s+", " ", source.read_text())
+        text = re.sub(r"\s+", " ", source.read_text(encoding="utf-8"))
         for cited in re.findall(r"[Dd]epartures? ((?:\d+(?:, | and )?)+)", text):
             assert numbers(cited) <= departures, (source, cited)
         for cited in re.findall(r"Eqs?\. ?\(?(\d+)", text):
@@ -66,5 +66,5 @@ def test_the_kernels_and_fusers_cite_the_paper() -> None:
         "learn/online.py",
         "learn/cotrain.py",
     ):
-        text = (ROOT / "src" / "genm" / name).read_text()
+        text = (ROOT / "src" / "genm" / name).read_text(encoding="utf-8")
         assert re.search(r"Eq\.|P1|Algorithm|Problem P\d", text), name

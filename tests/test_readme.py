@@ -11,7 +11,7 @@ import pytest
 from genm.cli.app import app
 
 README_FILE = Path(__file__).parent.parent / "README.md"
-README = README_FILE.read_text()
+README = README_FILE.read_text(encoding="utf-8")
 
 
 @pytest.fixture
@@ -22,12 +22,12 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     relevant = {q: set(rng.choice(30, 4, replace=False).tolist()) for q in range(6)}
     lines = [f"q{q} 0 d{d} 1\n" for q, docs in relevant.items() for d in sorted(docs)]
     for name in ("qrels.txt", "new.qrels"):
-        (tmp_path / name).write_text("".join(lines))
+        (tmp_path / name).write_text("".join(lines), encoding="utf-8")
     for name in ("bm25", "dense", "sparse", "new-bm25", "new-dense", "b", "d"):
         rows = [
             f"q{q} Q0 d{d} 0 {rng.normal() + 1.5 * (d in relevant[q]):.4f} x\n" for q in range(6) for d in range(30)
         ]
-        (tmp_path / f"{name}.trec").write_text("".join(rows))
+        (tmp_path / f"{name}.trec").write_text("".join(rows), encoding="utf-8")
     return tmp_path
 
 
@@ -58,7 +58,10 @@ def test_the_commands_run_in_their_order(files: Path) -> None:
 
 def test_the_figures_are_those_of_the_kept_results() -> None:
     tables = README_FILE.parent / "docs" / "results" / "tables"
-    kept = {row[0]: row[1:] for row in csv.reader((tables / "more-rankers.csv").read_text().splitlines())}
+    kept = {
+        row[0]: row[1:]
+        for row in csv.reader((tables / "more-rankers.csv").read_text(encoding="utf-8").splitlines())
+    }
     block = README.split("## What to expect")[1].split("##")[0]
     shown = [[cell.strip() for cell in line.strip("|").split("|")] for line in block.splitlines() if "0." in line]
     rows = [row for row in shown if len(row) == 6]
@@ -67,6 +70,6 @@ def test_the_figures_are_those_of_the_kept_results() -> None:
     ]
     assert names == ["best single ranker", "RRF (k=60)", "uniform weights, min-max", "UnsEnM, z-scores", "gEnM.BAT"]
     assert [row[1:] for row in rows] == [[value.split(" ")[0] for value in kept[name]] for name in names]
-    bar = list(csv.DictReader((tables / "bar.csv").read_text().splitlines()))
+    bar = list(csv.DictReader((tables / "bar.csv").read_text(encoding="utf-8").splitlines()))
     n_above = sum(row["above"] == "yes" for row in bar)
     assert f"higher in {n_above} of {len(bar)} rows" in block

@@ -178,7 +178,7 @@ def test_names_that_do_not_fit_the_rankers_are_refused(value: object, message: s
 
 
 def test_the_documentation_gives_every_engine_its_value() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "normalizers.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "normalizers.md").read_text(encoding="utf-8")
     listed = dict(re.findall(r"^\| `([a-z0-9-]+)` \| `(Normalizer\(.*?\))` \|", page, re.MULTILINE))
     assert listed.keys() == ENGINES.keys()
     for name, value in listed.items():

@@ -15,6 +15,7 @@ def beir(tmp_path):
     return folder
 
 
+@pytest.mark.needs("sklearn")
 def test_list_reads_none_of_them(genm, monkeypatch):
     monkeypatch.delenv("GENM_DATA", raising=False)
     monkeypatch.setattr("genm.collections.load_collection", None)
@@ -36,6 +37,7 @@ def test_list_finds_files(genm, tmp_path):
     assert "expected the folder of the collections" in genm("collections", "list", "--data", tmp_path / "no").fault
 
 
+@pytest.mark.needs("sklearn")
 def test_all_that_are_listed_can_be_found(genm, smart_data):
     rows = genm("collections", "list", "--data", smart_data, "--format", "tsv").out.splitlines()
     assert [row.split("\t")[1] for row in rows] == ["yes"] * 6

@@ -12,8 +12,8 @@ RUN = "1 Q0 a 1 9 x\n1 Q0 b 2 8 x\n1 Q0 c 3 7 x\n2 Q0 b 1 5 x\n2 Q0 a 2 4 x\n"
 @pytest.fixture
 def files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "qrels.txt").write_text(QRELS)
-    (tmp_path / "x.trec").write_text(RUN)
+    (tmp_path / "qrels.txt").write_text(QRELS, encoding="utf-8")
+    (tmp_path / "x.trec").write_text(RUN, encoding="utf-8")
     return tmp_path
 
 
@@ -95,7 +95,7 @@ def test_packed_files(genm, files, suffix, pack):
 
 
 def test_what_was_counted_or_set_aside_is_a_note(genm, files):
-    (files / "y.trec").write_text("1 Q0 a 1 9 x\n7 Q0 a 1 9 x\n")
+    (files / "y.trec").write_text("1 Q0 a 1 9 x\n7 Q0 a 1 9 x\n", encoding="utf-8")
     found = genm("evaluate", "qrels.txt", "y.trec", "-m", "AP", "--format", "tsv")
     assert found.out == "AP\tall\t0.2500\n"
     assert found.err.count("note: run y: 1 of 2") == 2
@@ -104,20 +104,20 @@ def test_what_was_counted_or_set_aside_is_a_note(genm, files):
 
 
 def test_runs_of_different_queries_say_so_in_the_title(genm, files):
-    (files / "y.trec").write_text("1 Q0 a 1 9 x\n")
+    (files / "y.trec").write_text("1 Q0 a 1 9 x\n", encoding="utf-8")
     found = genm("evaluate", "qrels.txt", "x.trec", "y.trec", "--skip-missing")
     assert found.out.startswith("Mean over 1 to 2 judged queries\n")
 
 
 def test_repairs_are_asked_for_and_said(genm, files):
-    (files / "y.trec").write_text(RUN + "2 Q0 a 3 9 x\n")
+    (files / "y.trec").write_text(RUN + "2 Q0 a 3 9 x\n", encoding="utf-8")
     assert "genm: format: y.trec:6:" in genm("evaluate", "qrels.txt", "y.trec").fault
     found = genm("evaluate", "qrels.txt", "y.trec", "-m", "RR", "--format", "tsv", "--duplicates", "max")
     assert found.out == "RR\tall\t1.0000\n"
     assert found.err.startswith("note: y.trec")
     found = genm("evaluate", "qrels.txt", "y.trec", "-m", "RR", "--format", "tsv", "--duplicates", "first")
     assert found.out == "RR\tall\t0.7500\n"
-    (files / "y.trec").write_text(RUN.replace("b 1 5 x", "b 1 nan x"))
+    (files / "y.trec").write_text(RUN.replace("b 1 5 x", "b 1 nan x"), encoding="utf-8")
     assert "genm: format: y.trec:4:" in genm("evaluate", "qrels.txt", "y.trec").fault
     found = genm("evaluate", "qrels.txt", "y.trec", "-m", "RR", "--format", "tsv", "--lenient")
     assert found.out == "RR\tall\t1.0000\n"
@@ -125,8 +125,8 @@ def test_repairs_are_asked_for_and_said(genm, files):
 
 
 def test_ids_are_text_whatever_they_look_like(genm, files):
-    (files / "q.csv").write_text('query_id,doc_id,relevance\n"a\tb",d,1\n"[bold]🦊[/bold]",d,1\n')
-    (files / "r.csv").write_text('query_id,doc_id,score\n"a\tb",d,1\n"[bold]🦊[/bold]",d,1\n')
+    (files / "q.csv").write_text('query_id,doc_id,relevance\n"a\tb",d,1\n"[bold]🦊[/bold]",d,1\n', encoding="utf-8")
+    (files / "r.csv").write_text('query_id,doc_id,score\n"a\tb",d,1\n"[bold]🦊[/bold]",d,1\n', encoding="utf-8")
     found = genm("evaluate", "q.csv", "r.csv", "-m", "AP", "-q", "--format", "tsv")
     assert found.out == "AP\ta\\tb\t1.0000\nAP\t[bold]🦊[/bold]\t1.0000\nAP\tall\t1.0000\n"
     table = genm("evaluate", "q.csv", "r.csv", "-m", "AP", "-q").out

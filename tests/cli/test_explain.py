@@ -84,6 +84,7 @@ def test_options_reach_the_work(genm, modelled):
     assert (sampled["orders"], sampled["method"], sampled["exhaustive"]) == (6, "enm", None)
 
 
+@pytest.mark.needs("matplotlib")
 def test_a_picture_is_drawn(genm, modelled):
     found = genm(*WORDS, "--plot", "worth.svg", "--format", "tsv")
     assert found.err == "wrote worth.svg\n"
@@ -91,6 +92,7 @@ def test_a_picture_is_drawn(genm, modelled):
     assert {"bm25", "dense"} <= set(words)
 
 
+@pytest.mark.needs("matplotlib")
 def test_a_picture_replaces_the_file_behind_a_link(genm, modelled):
     (modelled / "current.svg").symlink_to("real.svg")
     assert genm(*WORDS, "--plot", "current.svg", "--format", "tsv").code == 0

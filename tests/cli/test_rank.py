@@ -18,6 +18,7 @@ def beir(tmp_path, monkeypatch):
     return folder
 
 
+@pytest.mark.needs("Stemmer")
 def test_texts_become_runs_and_judgments(genm, beir):
     found = genm("rank", "tiny", "--rankers", "tfidf", "--rankers", "bm25", "-o", "out/runs")
     assert (found.code, found.out) == (0, "")
@@ -38,6 +39,7 @@ def test_top_and_the_folder_without_being_asked(genm, beir):
     assert len((beir.parent / "runs" / "tfidf.trec").read_text().splitlines()) == 2
 
 
+@pytest.mark.needs("Stemmer")
 def test_texts_are_written_when_asked_for(genm, beir):
     found = genm("rank", str(beir), "--rankers", "tfidf", "--texts", "--stem", "english", "-o", "out")
     assert found.code == 0

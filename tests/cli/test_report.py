@@ -31,7 +31,7 @@ def test_json_in_a_pipe_reads_the_evidence_of_fit(genm, here):
     assert found.code == 0
     assert found.err == ""
     report = json.loads(found.out)
-    kept = json.loads((here / "model.evidence.json").read_text())
+    kept = json.loads((here / "model.evidence.json").read_text(encoding="utf-8"))
     assert report["made"]["evidence"] == "read"
     assert report["queries"]["query_ids"] == kept["query_ids"]
     assert report["headline"]["folds"] == 2
@@ -59,12 +59,12 @@ def test_json_in_a_pipe_reads_the_evidence_of_fit(genm, here):
 def test_the_outputs_name_decides(genm, here, name, begins):
     found = genm(*CALL, "-o", name)
     assert (found.code, found.out, found.err) == (0, "", f"wrote {name}\n")
-    assert (here / name).read_text().lower().startswith(begins.lower())
+    assert (here / name).read_text(encoding="utf-8").lower().startswith(begins.lower())
 
 
 def test_the_format_is_stronger_than_the_name(genm, here):
     assert genm(*CALL, "-o", "r.html", "--format", "md", "--title", "my <title>").code == 0
-    assert (here / "r.html").read_text().startswith("# my \\<title\\>\n")
+    assert (here / "r.html").read_text(encoding="utf-8").startswith("# my \\<title\\>\n")
 
 
 def test_without_the_file_the_evidence_is_computed(genm, here):
@@ -80,8 +80,8 @@ def test_without_the_file_the_evidence_is_computed(genm, here):
 
 
 def test_evidence_of_other_data_is_not_used(genm, here):
-    lines = (here / "qrels.txt").read_text().splitlines(keepends=True)
-    (here / "qrels.txt").write_text("".join(lines[:200]))
+    lines = (here / "qrels.txt").read_text(encoding="utf-8").splitlines(keepends=True)
+    (here / "qrels.txt").write_text("".join(lines[:200]), encoding="utf-8")
     found = genm(*CALL, "--format", "json")
     assert "note: model.evidence.json is not used: it is of other runs, judgments or query weights." in found.err
     report = json.loads(found.out)
@@ -89,13 +89,13 @@ def test_evidence_of_other_data_is_not_used(genm, here):
 
 
 def test_broken_evidence_is_refused(genm, here):
-    (here / "model.evidence.json").write_text("{")
+    (here / "model.evidence.json").write_text("{", encoding="utf-8")
     assert "model.evidence.json:1: expected JSON" in genm(*CALL, "--format", "json").fault
 
 
 def test_texts_and_the_number_of_queries_that_open(genm, here):
-    (here / "docs.tsv").write_text("".join(f"d{i:03}\ttext {i}\n" for i in range(400)))
-    (here / "topics.tsv").write_text("1\tthe first\n")
+    (here / "docs.tsv").write_text("".join(f"d{i:03}\ttext {i}\n" for i in range(400)), encoding="utf-8")
+    (here / "topics.tsv").write_text("1\tthe first\n", encoding="utf-8")
     words = ("--texts", "docs.tsv", "--query-texts", "topics.tsv", "--queries", "4", "--format", "json")
     found = genm(*CALL, *words)
     report = json.loads(found.out)
@@ -108,7 +108,7 @@ def test_texts_and_the_number_of_queries_that_open(genm, here):
 
 
 def test_query_weights_belong_to_the_data(genm, here):
-    (here / "weights.txt").write_text("".join(f"{q} {1 + q % 2}\n" for q in range(1, 31)))
+    (here / "weights.txt").write_text("".join(f"{q} {1 + q % 2}\n" for q in range(1, 31)), encoding="utf-8")
     fit = ("fit", "--method", "enm", "--folds", "2", "--qrels", "qrels.txt", *RUNS, "-o", "model.json")
     assert genm(*fit, "--query-weights", "weights.txt").code == 0
     weighted = json.loads(genm(*CALL, "--query-weights", "weights.txt", "--format", "json").out)

@@ -11,6 +11,7 @@ from genm.reproduce.paper import COLLECTIONS
 
 @pytest.fixture
 def tiny(tmp_path, monkeypatch):
+    pytest.importorskip("Stemmer", reason="PyStemmer is not installed")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GENM_CACHE", str(tmp_path / "cache"))
     folder = tmp_path / "tiny"
@@ -62,6 +63,7 @@ def test_tsv(genm, tiny):
     ]
 
 
+@pytest.mark.needs("Stemmer")
 def test_refusals_come_before_the_work(genm, tiny, monkeypatch):
     monkeypatch.delenv("GENM_DATA", raising=False)
     assert "GENM_DATA" in genm("reproduce", "--collections", "med", "--splits", "1").fault

@@ -1,13 +1,15 @@
 """Every value equals trec_eval's, bit for bit, on random runs full of ties, grades and gaps."""
 
-import ir_measures
 import numpy as np
-import pytrec_eval
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from judged_cases import DOC_IDS, Grades, Scores, judgments, qrels_of, run_of, tied_runs
 
 from genm.evaluate import evaluate_run, parse_measure
+
+ir_measures = pytest.importorskip("ir_measures", reason="ir-measures is not installed")
+pytrec_eval = pytest.importorskip("pytrec_eval", reason="pytrec-eval-terrier is not installed")
 
 CUTOFFS = (1, 2, 3, 5, 10, 100)
 LEVELS = (0.0, 0.1, 0.25, 0.3, 0.5, 0.7, 0.9, 1.0)

@@ -2,11 +2,13 @@
 
 import xml.etree.ElementTree as ET
 
+import pytest
 from problems import made_up
 
 from genm.explain import draw_worth, measure_worth
 
 
+@pytest.mark.needs("matplotlib")
 def test_every_ranker_is_drawn_and_read_aloud():
     worth = measure_worth(made_up(5, quality=(0.3, 0.9), n_queries=12))
     drawn = draw_worth(worth)
@@ -18,6 +20,7 @@ def test_every_ranker_is_drawn_and_read_aloud():
     assert f"Shapley values of AP: r1 {worth.rankers[1].shapley.value:.3f}, r0" in drawn
 
 
+@pytest.mark.needs("matplotlib")
 def test_a_worth_below_nothing_is_drawn_too():
     worth = measure_worth(made_up(5, quality=(1.0, 0.0), n_queries=4), margin=0.0)
     assert "<svg" in draw_worth(worth)

@@ -18,6 +18,8 @@ Psql = Callable[[str], list[list[str]]]
 @pytest.fixture(scope="session")
 def psql() -> Iterator[Psql]:
     """Run SQL on a server that lives as long as the tests; gives the rows of the answer."""
+    if os.environ.get("GENM_TESTS_POSTGRESQL") == "none":
+        pytest.skip("PostgreSQL is hidden: GENM_TESTS_POSTGRESQL is none")
     tools = [*installed_tools(), *packaged_tools()]
     if not tools:
         pytest.skip("PostgreSQL is not installed, neither the system's nor pgserver's")

@@ -9,7 +9,13 @@ import pytest
 
 PAGE = Path(__file__).parents[2] / "docs" / "interop.md"
 SECTIONS = re.split(r"^## ", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
-NEEDS = {"pandas and polars": "pandas", "ranx": "ranx", "scikit-learn": "sklearn", "PyTerrier": "pyterrier"}
+NEEDS = {
+    "pandas and polars": "pandas",
+    "ranx": "ranx",
+    "scikit-learn": "sklearn",
+    "PyTerrier": "pyterrier",
+    "ir_measures": "ir_measures",
+}
 
 
 @pytest.fixture(scope="module")

@@ -2,10 +2,8 @@
 
 from typing import Any, get_args, get_type_hints
 
-import ir_measures
 import numpy as np
 import pytest
-from ir_measures import AP, RR, IPrec, Judged, P, R, Rprec, Success, nDCG
 
 import genm
 from genm.align import Aligned, align_runs
@@ -20,6 +18,9 @@ from genm.interop import to_dict
 from genm.learn import ExactFuser, NewtonFuser
 from genm.read import qrels_from_dict, run_from_dict
 from genm.records import Qrels, Run
+
+ir_measures = pytest.importorskip("ir_measures", reason="ir-measures is not installed")
+from ir_measures import AP, RR, IPrec, Judged, P, R, Rprec, Success, nDCG  # noqa: E402
 
 THEIRS = [
     AP,

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import ir_measures
 import numpy as np
 import pytest
 
@@ -11,6 +10,7 @@ from genm.errors import InputError
 from genm.learn import fuse_with_model
 from genm.read import qrels_from_frame, run_from_frame
 
+ir_measures = pytest.importorskip("ir_measures", reason="ir-measures is not installed")
 pd = pytest.importorskip("pandas", reason="pandas is not installed")
 pytestmark = pytest.mark.filterwarnings("ignore")
 pt = pytest.importorskip("pyterrier", reason="pyterrier is not installed", exc_type=ImportError)

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-import ir_measures
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -187,6 +186,7 @@ def test_rows_sorted_by_label_gain_nothing() -> None:
 
 
 def test_a_measure_of_ir_measures() -> None:
+    ir_measures = pytest.importorskip("ir_measures", reason="ir-measures is not installed")
     X, y, qid = table()
     learned = FusionRegressor(measure=ir_measures.nDCG @ 10).fit(X, y, qid=qid)
     assert learned.to_model().measure == "nDCG@10"

@@ -16,7 +16,9 @@ RANKERS = {
     "ldi": {"n_topics": (2, 3), "n_sweeps": 10},
     "bm25": {},
 }
-every_ranker = pytest.mark.parametrize("name", RANKERS)
+every_ranker = pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.needs("bm25s")) if name == "bm25" else name for name in RANKERS]
+)
 
 
 @pytest.fixture
@@ -67,7 +69,8 @@ def test_another_seed_gives_another_model(name, corpus):
     assert not np.array_equal(one, two)
 
 
-@pytest.mark.parametrize("name", ["tfidf", "lsa", "bm25"])  # the others draw their start in the documents' order
+# the others draw their start in the documents' order
+@pytest.mark.parametrize("name", ["tfidf", "lsa", pytest.param("bm25", marks=pytest.mark.needs("bm25s"))])
 def test_order_of_documents_is_kept(name, corpus):
     turned = read_documents(corpus.raw[::-1], PLAIN)
     one = make_ranker(name, **RANKERS[name]).fit(corpus).score(read_queries(["cat dog"], corpus))

@@ -4,6 +4,7 @@ from genm.errors import InputError
 from genm.rankers.bm25 import Bm25Ranker
 
 
+@pytest.mark.needs("bm25s")
 def test_scores_by_hand(three, ask):
     # lengths 3, 2, 3, mean 8/3; k1 = 1.2, b = 0.75: k1 (1 - b + b length / mean) is 1.3125 for 3 and 0.975 for 2.
     # idf cat ln(1 + 2.5/1.5) = 0.980829, dog ln(1 + 1.5/2.5) = 0.470004
@@ -12,11 +13,13 @@ def test_scores_by_hand(three, ask):
     assert scores[0] == pytest.approx([0.795444, 0.237977, 0], abs=1e-6)
 
 
+@pytest.mark.needs("bm25s")
 def test_a_query_word_said_twice_counts_twice(three, ask):
     scores = Bm25Ranker().fit(three).score(ask("dog", "dog dog"))
     assert scores[1] == pytest.approx(2 * scores[0])
 
 
+@pytest.mark.needs("bm25s")
 def test_the_options_reach_the_formula(three, ask):
     # k1 = 0: an occurrence is worth its idf; D1 0.980829 + 0.470004
     assert Bm25Ranker(k1=0.0).fit(three).score(ask("cat dog"))[0] == pytest.approx(

@@ -41,6 +41,7 @@ def test_min_length_drops_short_words():
     assert terms("a bc def", replace(PLAIN, min_length=2)) == ["bc", "def"]
 
 
+@pytest.mark.needs("Stemmer")
 def test_stop_words_go_before_stemming():
     # "having" is a stop word; "haves" is none, although both stem to "have"
     profile = replace(PLAIN, stopwords=frozenset({"having"}), stem="english")
@@ -48,6 +49,7 @@ def test_stop_words_go_before_stemming():
     assert terms("having", profile) == []
 
 
+@pytest.mark.needs("Stemmer")
 def test_stemming_joins_forms_and_counts_them_together():
     read = read_documents(["connected connection connecting"], replace(PLAIN, stem="english"))
     assert read.vocabulary == ("connect",)
@@ -76,6 +78,7 @@ def test_no_documents_and_empty_documents_are_allowed():
     assert read_queries(["word"], read_documents(["", "..."], PLAIN)).counts.shape == (1, 0)
 
 
+@pytest.mark.needs("Stemmer")
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import polars as pl
+import pytest
 import zstandard
 
 from genm.read import read_beir, read_letor, read_qrels, read_query_weights, read_run
@@ -76,6 +76,16 @@ def made(source: Any) -> Act:
     def act(folder: Path, lenient: bool) -> tuple[Any, tuple[Note, ...]]:
         read = read_run(source, lenient=lenient)
         return as_dict(read), read.notes
+
+    return act
+
+
+def made_pandas(**columns: list[Any]) -> Act:
+    """Read a frame of pandas as a run, where pandas is installed."""
+
+    def act(folder: Path, lenient: bool) -> tuple[Any, tuple[Note, ...]]:
+        pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+        return made(pandas.DataFrame(columns))(folder, lenient)
 
     return act
 
@@ -266,12 +276,12 @@ CASES: dict[str, Case] = {
         made(pl.DataFrame(COLUMNS | {"doc_id": [7, 8]})), result={"q1": {"7": 3.0, "8": 2.0}}, count=2
     ),
     "frame-mixed-ids": Case(
-        made(pd.DataFrame({"qid": ["1", 2], "docno": ["a", "b"], "score": [3.0, 2.0]})),
+        made_pandas(qid=["1", 2], docno=["a", "b"], score=[3.0, 2.0]),
         place=r"row 1 \(from 0\)",
         result={"1": {"a": 3.0}, "2": {"b": 2.0}},
     ),
     "frame-gap": Case(
-        made(pd.DataFrame({"qid": [1, None], "docno": ["a", "b"], "score": [3.0, 2.0]})),
+        made_pandas(qid=[1, None], docno=["a", "b"], score=[3.0, 2.0]),
         place=r"row 1 \(from 0\)",
         result={"1": {"a": 3.0}},
         also="integer-ids",

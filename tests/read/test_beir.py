@@ -19,11 +19,13 @@ def folder(tmp_path: Path) -> Path:
         {"_id": "d1", "title": "Title", "text": "body\u2028more"},
         {"_id": "d2", "title": "", "text": "only text"},
     ]
-    (root / "corpus.jsonl").write_text("".join(json.dumps(e, ensure_ascii=False) + "\n" for e in entries))
+    (root / "corpus.jsonl").write_text(
+        "".join(json.dumps(e, ensure_ascii=False) + "\n" for e in entries), encoding="utf-8"
+    )
     queries = [{"_id": f"q{i}", "text": f"query {i}", "metadata": {}} for i in (1, 2, 3)]
-    (root / "queries.jsonl").write_text("".join(json.dumps(e) + "\n" for e in queries))
-    (root / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq3\td2\t1\nq1\td1\t2\n")
-    (root / "qrels" / "dev.tsv").write_text("query-id\tcorpus-id\tscore\nq2\td2\t1\n")
+    (root / "queries.jsonl").write_text("".join(json.dumps(e) + "\n" for e in queries), encoding="utf-8")
+    (root / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq3\td2\t1\nq1\td1\t2\n", encoding="utf-8")
+    (root / "qrels" / "dev.tsv").write_text("query-id\tcorpus-id\tscore\nq2\td2\t1\n", encoding="utf-8")
     return root
 
 
@@ -67,6 +69,6 @@ def test_not_utf_8(folder: Path) -> None:
 
 
 def test_an_empty_corpus(folder: Path) -> None:
-    (folder / "corpus.jsonl").write_text("\n")
+    (folder / "corpus.jsonl").write_text("\n", encoding="utf-8")
     with pytest.raises(FormatError, match=r"corpus\.jsonl: expected lines such as"):
         read_beir(folder)

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import polars as pl
 import pytest
 from read.bad_cases import as_dict
@@ -22,20 +21,22 @@ NAMES = {
 }
 
 
-@pytest.mark.parametrize("library", [pd, pl])
+@pytest.mark.parametrize("library", ["pandas", "polars"])
 @pytest.mark.parametrize("names", NAMES.values(), ids=list(NAMES))
-def test_names_of_the_neighbours(library: Any, names: tuple[str, str, str, str]) -> None:
+def test_names_of_the_neighbours(library: str, names: tuple[str, str, str, str]) -> None:
+    frames = pytest.importorskip(library, reason=f"{library} is not installed")
     query, doc, score, relevance = names
     columns: dict[str, list[Any]] = {query: ["q1", "q1", "q2"], doc: ["a", "b", "a"]}
-    run = run_from_frame(library.DataFrame({**columns, score: [1.0, 2.0, 0.5]}), name="mine")
+    run = run_from_frame(frames.DataFrame({**columns, score: [1.0, 2.0, 0.5]}), name="mine")
     assert run.name == "mine"
     assert repr(as_dict(run)) == "{'q1': {'b': 2.0, 'a': 1.0}, 'q2': {'a': 0.5}}"
-    qrels = qrels_from_frame(library.DataFrame({**columns, relevance: [1, 0, -1]}))
+    qrels = qrels_from_frame(frames.DataFrame({**columns, relevance: [1, 0, -1]}))
     assert as_dict(qrels) == {"q1": {"a": 1, "b": 0}, "q2": {"a": -1}}
     assert [n.code for n in qrels.notes] == ["negative-grade"]
 
 
 def test_pyterriers_query_text_is_not_the_query_id() -> None:
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
     frame = pd.DataFrame({"qid": ["1"], "query": ["some words"], "docno": ["a"], "rank": [0], "score": [2.0]})
     assert as_dict(read_run(frame)) == {"1": {"a": 2.0}}
 
@@ -55,17 +56,17 @@ def test_kinds_of_numbers(scores: pl.Series) -> None:
     assert repr(as_dict(read_run(frame))) == "{'q': {'b': 3.0, 'a': 2.0}}"
 
 
-@pytest.mark.parametrize(
-    "ids", [pl.Series(["7", "8"], dtype=pl.Categorical), pd.Series(["7", "8"], dtype=object), pd.Series(["7", "8"])]
-)
-def test_kinds_of_ids(ids: Any) -> None:
-    library: Any = pl if isinstance(ids, pl.Series) else pd
-    run = read_run(library.DataFrame({"query_id": ids, "doc_id": ids, "score": [1.0, 2.0]}))
+@pytest.mark.parametrize(("library", "dtype"), [("polars", pl.Categorical), ("pandas", object), ("pandas", None)])
+def test_kinds_of_ids(library: str, dtype: Any) -> None:
+    frames = pytest.importorskip(library, reason=f"{library} is not installed")
+    ids = frames.Series(["7", "8"], dtype=dtype)
+    run = read_run(frames.DataFrame({"query_id": ids, "doc_id": ids, "score": [1.0, 2.0]}))
     assert as_dict(run) == {"7": {"7": 1.0}, "8": {"8": 2.0}}
     assert run.notes == ()
 
 
 def test_truth_as_relevance() -> None:
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
     frame = pd.DataFrame({"qid": ["q", "q"], "docno": ["a", "b"], "label": [True, False]})
     assert as_dict(read_qrels(frame)) == {"q": {"a": 1, "b": 0}}
 

@@ -15,6 +15,7 @@ TEXTS = {
 @pytest.fixture(scope="session")
 def tiny(tmp_path_factory):
     """A collection of 24 documents and 6 queries, as a BEIR folder."""
+    pytest.importorskip("Stemmer", reason="PyStemmer is not installed")
     folder = tmp_path_factory.mktemp("beir") / "tiny"
     (folder / "qrels").mkdir(parents=True)
     words = {name: text.split() for name, text in TEXTS.items()}

@@ -49,6 +49,7 @@ def test_the_seed_draws_the_splits(found, tiny):
     assert "more-rankers" not in [table.key for table in other.tables]
 
 
+@pytest.mark.needs("Stemmer")
 def test_refusals(monkeypatch):
     monkeypatch.delenv("GENM_DATA", raising=False)
     with pytest.raises(InputError, match="GENM_DATA"):
@@ -70,6 +71,7 @@ def test_the_papers_collections_are_known_however_they_are_spelt(tiny):
         assert (one.name, one.title) == (name, title)
 
 
+@pytest.mark.needs("Stemmer")
 def test_med_comes_out_as_it_is_kept(smart_data):
     """The sampler may differ between processors, so figures are compared to within .005 of MAP."""
     kept = json.loads(KEPT.read_text(encoding="utf-8"))

@@ -20,6 +20,7 @@ def both():
 
 @pytest.fixture(scope="module")
 def drawings(both):
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     return draw_figures(both)
 
 
@@ -61,6 +62,7 @@ def test_they_share_no_id_and_every_reference_has_its_target(drawings):
     assert len(seen) == len(set(seen)) > 0
 
 
+@pytest.mark.needs("matplotlib")
 def test_names_come_from_the_data_and_cannot_break_out(drawings):
     for drawing in drawings:
         assert "<script" not in drawing.svg
@@ -87,10 +89,12 @@ def test_of_a_large_collection_some_queries_are_drawn_and_the_caption_says_so(mo
     assert some_queries(found) == (found.aligned, "MED")
 
 
+@pytest.mark.needs("matplotlib")
 def test_without_collections_only_the_sigmoid_is_left():
     assert [drawing.name for drawing in draw_figures(results())] == ["sigmoid"]
 
 
+@pytest.mark.needs("matplotlib")
 def test_progress_is_told_and_closed():
     told = []
     draw_figures(results(), progress=lambda *step: told.append(step))

@@ -41,6 +41,7 @@ def test_the_online_objective_is_p4_under_free_weights(aligned, curves):
     assert any(sum(steps[-1].weights) != pytest.approx(1.0, abs=0.01) for steps in curves.steps["gEnM.ON"])
 
 
+@pytest.mark.needs("matplotlib")
 def test_every_start_has_its_panel_with_both_methods(curves, monkeypatch):
     figures = capture(monkeypatch)
     drawing = draw_learning(curves, "MED")

@@ -31,6 +31,7 @@ def test_the_pair_is_the_papers_or_the_last_two(pair):
         pair_of(collection(rankers=("a",)).aligned)
 
 
+@pytest.mark.needs("matplotlib")
 def test_p1_is_plotted_at_every_thousandth(aligned, pair, monkeypatch):
     figures = capture(monkeypatch)
     drawing = draw_objective(pair, "MED")
@@ -42,6 +43,7 @@ def test_p1_is_plotted_at_every_thousandth(aligned, pair, monkeypatch):
     assert "weight of ldi (plsi has the rest)" in drawing.svg
 
 
+@pytest.mark.needs("matplotlib")
 def test_the_narrow_window_has_every_step(aligned, pair, monkeypatch):
     figures = capture(monkeypatch)
     draw_objective(pair, "MED")
@@ -65,6 +67,7 @@ def test_steps_inside_join_equal_neighbours_and_lose_none(pair):
         assert values[np.searchsorted(edges, t, side="right") - 1] == whole
 
 
+@pytest.mark.needs("matplotlib")
 def test_p2_is_plotted_for_each_beta(aligned, pair, monkeypatch):
     figures = capture(monkeypatch)
     drawing = draw_smoothing(pair, "MED")
@@ -77,6 +80,7 @@ def test_p2_is_plotted_for_each_beta(aligned, pair, monkeypatch):
     np.testing.assert_array_equal(lines["P1: MAP itself"][1], pair.exact)
 
 
+@pytest.mark.needs("matplotlib")
 def test_the_linear_approximation_is_the_tangent_between_its_ends(monkeypatch):
     figures = capture(monkeypatch)
     drawing = draw_sigmoid()

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from reproduced import capture, collection, results
 
 from genm.reproduce.figures.looks import LEARNED, SHOWN, best_single, look_of
@@ -49,6 +50,7 @@ def test_the_baseline_is_never_our_best():
     assert all(row.best[0] != "EnM" for row in rows_of(results(found)))
 
 
+@pytest.mark.needs("matplotlib")
 def test_the_summary_counts_the_rows_above():
     above = draw_summary(results(lifted(collection(), 1.0)))
     assert above.caption.startswith("In 3 of 3 rows")
@@ -61,6 +63,7 @@ def test_the_summary_counts_the_rows_above():
     assert draw_summary(results()) is None
 
 
+@pytest.mark.needs("matplotlib")
 def test_the_summary_shows_each_method_at_its_distance(monkeypatch):
     figures = capture(monkeypatch)
     one = results(collection())
@@ -73,6 +76,7 @@ def test_the_summary_shows_each_method_at_its_distance(monkeypatch):
             assert value - row.reference in plotted
 
 
+@pytest.mark.needs("matplotlib")
 def test_precision_is_plotted_as_measured_and_as_a_difference(monkeypatch):
     figures = capture(monkeypatch)
     found = [collection(), collection("cran", "CRAN", seed=3)]

@@ -67,6 +67,7 @@ def test_ways_begin_at_their_start_and_end_where_the_fuser_ends(landscape):
         assert min(np.abs(end - other).max() for other in ends) < 0.02
 
 
+@pytest.mark.needs("matplotlib")
 def test_the_caption_says_what_the_drawing_shows(landscape):
     drawing = draw_simplex(landscape, "MED")
     assert all(f"only {name}" in drawing.svg for name in landscape.rankers)

@@ -15,6 +15,8 @@ from genm.reproduce.figures.sigmoid import draw_sigmoid
 from genm.reproduce.figures.summary import draw_summary
 from genm.reproduce.page import render
 
+pytestmark = pytest.mark.needs("matplotlib")
+
 HOSTILE = "<img src=x onerror=alert(1)>\"'&\u202e"
 
 

@@ -17,8 +17,8 @@ def test_page_tables_figures_and_manifest_are_written(found, tmp_path, monkeypat
     names = {str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*") if path.is_file()}
     assert {"index.html", "manifest.json", "results.json", "figures/recall.svg"} < names
     assert {f"tables/{table.key}.{end}" for table in found.tables for end in ("md", "csv")} < names
-    assert "genm reproduce -o out" in (tmp_path / "out" / "index.html").read_text()
-    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert "genm reproduce -o out" in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text(encoding="utf-8"))
     assert manifest["seeds"] == [3, 4]
     assert manifest["command"] == "genm reproduce -o out"
     assert set(manifest["timings"]) == set(written.timings) == {*found.timings, "figures"}

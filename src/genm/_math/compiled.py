@@ -27,9 +27,26 @@ _pool: ThreadPoolExecutor | None = None
 _pool_size = 0
 
 
+def kept(**options: Any) -> Callable[[F], F]:
+    """Compile at first use and keep the result on disk, if there is a folder that can be written.
+
+    numba looks for one beside the module and in the user's home; a package of the system's, run by a user without a
+    home, has neither. Kernels are compiled in every process then, which is slow but right.
+    """
+    options = {"nogil": True, "error_model": "numpy", **options}
+
+    def compile_later(function: F) -> F:
+        try:
+            return cast("F", numba.njit(cache=True, **options)(function))
+        except RuntimeError:  # "cannot cache function"
+            return cast("F", numba.njit(**options)(function))
+
+    return compile_later
+
+
 def kernel(function: F) -> F:
     """Compile at first use, keep the result on disk, release the interpreter lock while running."""
-    return cast("F", numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+    return kept()(function)
 
 
 def n_threads() -> int:

@@ -5,15 +5,13 @@ nothing there to call.
 """
 
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
-import numba
+from genm._math.compiled import kept
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def part() -> Callable[[F], F]:
     """Compile a part of a kernel."""
-    njit: Any = numba.njit
-    options = {"nogil": True, "error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    return cast("Callable[[F], F]", njit(cache=True, **options))
+    return kept(no_cpython_wrapper=True, no_cfunc_wrapper=True)

@@ -8,11 +8,10 @@ Most pairs do not swap, and single precision is enough to see it: rounding keeps
 after rounding was larger before. Only pairs that this does not separate are looked at in full.
 """
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.compiled import kernel
+from genm._math.compiled import kept, kernel
 from genm._math.gains import BLOCK, Floats, Ints, Problem
 from genm._math.growing import longer_ints
 
@@ -165,7 +164,7 @@ def fuse_likely(
         first = block + 1
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=_vectors)
+@kept(fastmath=_vectors)
 def _flag(u: Singles, v: Singles, uj: np.float32, vj: np.float32, unclear: Singles) -> np.float32:
     """Mark the rows that are not clearly on one side of j at both ends; return how many are clearly above j.
 

@@ -36,8 +36,9 @@ def _is_kept(exact: bool) -> bool:
     from genm._math.smooth_kernels import rank_range
 
     last = "subdivision.explore" if exact else "smooth_kernels.rank_range"
-    folder = Path(rank_range.stats.cache_path)  # type: ignore[attr-defined]  # numba's dispatcher has it
-    return any(folder.glob(f"{last}-*.nbi"))
+    folder = rank_range.stats.cache_path  # type: ignore[attr-defined]  # numba's dispatcher has it
+    # without a folder nothing is kept, and what another process compiled would be lost: it need not start
+    return folder is None or any(Path(folder).glob(f"{last}-*.nbi"))
 
 
 def _start(exact: bool) -> "subprocess.Popen[bytes]":

@@ -120,7 +120,9 @@ def _facts(collection: "Collection") -> dict[str, Any]:
 def get(
     name: Annotated[str, typer.Argument(help="med, cran, cisi or cacm.", metavar="NAME")],
     data: Data = None,
-    url: Annotated[str | None, typer.Option(help="Another address with the same files.", metavar="URL")] = None,
+    url: Annotated[
+        str | None, typer.Option("--url", help="Another address with the same files.", metavar="URL")
+    ] = None,
 ) -> None:
     """Download, check, install."""
     import os

@@ -51,13 +51,16 @@ def explain(
     runs: Runs,
     model: Annotated[str, typer.Option(help="A model file of genm fit.", metavar="FILE")],
     qrels: Annotated[str | None, typer.Option(help="Judgments; --query can do without.", metavar="FILE")] = None,
-    query: Annotated[str | None, typer.Option(help="Explain this query.", metavar="QUERY")] = None,
-    doc: Annotated[str | None, typer.Option(help="Of the query, explain this document.", metavar="DOC")] = None,
+    query: Annotated[str | None, typer.Option("--query", help="Explain this query.", metavar="QUERY")] = None,
+    doc: Annotated[
+        str | None, typer.Option("--doc", help="Of the query, explain this document.", metavar="DOC")
+    ] = None,
     top: Annotated[
         int | None, typer.Option(help="Of the query, explain the top N; 10 without it.", metavar="N", min=1)
     ] = None,
     measure: Annotated[
-        str | None, typer.Option(help="What to measure and learn; else the model's.", metavar="MEASURE")
+        str | None,
+        typer.Option("--measure", help="What to measure and learn; else the model's.", metavar="MEASURE"),
     ] = None,
     method: Annotated[str | None, typer.Option(help="How to learn; else the model's.", metavar="NAME")] = None,
     folds: Annotated[int, typer.Option(help="Folds of the cross-validation.", metavar="N", min=2)] = 5,

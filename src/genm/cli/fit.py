@@ -105,7 +105,7 @@ def fit(
         typer.Option(help="One of the methods above.", metavar="NAME", autocompletion=lambda: list(METHODS)),
     ] = None,
     measure: Annotated[
-        str, typer.Option(help="What to maximise, such as AP, nDCG@10, RR@10.", metavar="MEASURE")
+        str, typer.Option("--measure", help="What to maximise, such as AP, nDCG@10, RR@10.", metavar="MEASURE")
     ] = "AP",
     rel: Level = 1,
     normalize: Annotated[

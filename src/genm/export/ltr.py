@@ -7,6 +7,7 @@ from typing import Any
 from genm.errors import ExportError
 from genm.export.asking import folded
 from genm.export.names import to_json
+from genm.export.simulation import every_doc
 from genm.export.target import (
     Document,
     Guide,
@@ -55,7 +56,7 @@ def score_candidates(
 ) -> dict[str, float]:
     """Return the linear model's score of every document that any ranker returned."""
     fused = {}
-    for doc in {doc for scores in lists for doc in scores}:
+    for doc in every_doc(lists):
         total = 0.0
         for (name, weight), scores in zip(weights, lists, strict=True):
             low, high = ends.get(name, (0.0, 1.0))

@@ -7,7 +7,7 @@ from genm.align import ENGINES
 from genm.errors import ExportError
 from genm.export.asking import FIELD, OWN, QUERY, SIZE, TYPE, VECTOR, own_query, vector
 from genm.export.names import to_json
-from genm.export.simulation import add_reciprocal, single, top
+from genm.export.simulation import add_reciprocal, every_doc, single, top
 from genm.export.target import Document, Guide, Lists, Order, Part, Setting, Target, Technique, WeightRule, Window
 from genm.records import Normalizer
 
@@ -62,7 +62,7 @@ def simulate_scores(document: Document, lists: Lists) -> dict[str, float]:
         upper = parameters.get("upper_bounds", [{}] * len(lists))[i]
         columns.append(_normalized(top(scores, window), normalization["technique"], lower, upper))
     fused = {}
-    for doc in {doc for column in columns for doc in column}:
+    for doc in every_doc(columns):
         counted = [(weight, column.get(doc, 0.0)) for weight, column in zip(weights, columns, strict=True)]
         counted = [(weight, score) for weight, score in counted if score >= 0.0]
         total = sum(weight for weight, _ in counted)

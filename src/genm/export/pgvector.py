@@ -6,7 +6,7 @@ from typing import Any
 
 from genm.export.asking import FIELD, SIZE
 from genm.export.names import one_line, sql_name, sql_text
-from genm.export.simulation import add_weighted, top
+from genm.export.simulation import add_weighted, every_doc, top
 from genm.export.sql import normalized_sql
 from genm.export.stepwise import filled, normalized
 from genm.export.target import Document, Guide, Lists, Order, Part, Setting, Target, Technique, WeightRule, Window
@@ -69,7 +69,7 @@ def render(document: Document) -> str:
 def simulate(document: Document, lists: Lists) -> dict[str, float]:
     """Cut each list, normalise it step by step, give the missing their value, add."""
     cut = [top(scores, r["limit"]) for scores, r in zip(lists, document["rankers"], strict=True)]
-    docs = {doc for scores in cut for doc in scores}
+    docs = every_doc(cut)
     columns = []
     for scores, ranker in zip(cut, document["rankers"], strict=True):
         normalizer: Normalizer = ranker["normalizer"]

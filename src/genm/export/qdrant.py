@@ -8,7 +8,7 @@ from genm.export.asking import FIELD, SIZE, TYPE, VECTOR, folded, vector
 from genm.export.ltr import line_techniques
 from genm.export.matching import line_of
 from genm.export.names import to_json
-from genm.export.simulation import top
+from genm.export.simulation import every_doc, top
 from genm.export.target import (
     Document,
     Guide,
@@ -64,7 +64,7 @@ def simulate_formula(document: Document, lists: Lists) -> dict[str, float]:
     cut = [top(scores, p["limit"]) for scores, p in zip(lists, document["prefetch"], strict=True)]
     query = document["query"]
     fused = {}
-    for doc in {doc for scores in cut for doc in scores}:
+    for doc in every_doc(cut):
         values = {f"$score[{i}]": scores[doc] for i, scores in enumerate(cut) if doc in scores}
         fused[doc] = _value(query["formula"], {**query["defaults"], **values})
     return fused

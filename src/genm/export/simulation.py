@@ -13,6 +13,11 @@ def top(scores: Mapping[str, float], n: int | None) -> dict[str, float]:
     return dict(sorted(by_id, key=lambda pair: pair[1], reverse=True)[:n])
 
 
+def every_doc(lists: Iterable[Mapping[str, float]]) -> list[str]:
+    """Return the documents of all lists, each once, in the order in which they come: the same in every process."""
+    return list(dict.fromkeys(doc for scores in lists for doc in scores))
+
+
 def ranking(fused: Mapping[str, float]) -> list[str]:
     """Return the doc ids, best first."""
     return list(top(fused, None))

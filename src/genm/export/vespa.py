@@ -5,7 +5,7 @@ from typing import Any
 
 from genm.align import ENGINES
 from genm.export.names import feature_text, plain_name
-from genm.export.simulation import top
+from genm.export.simulation import every_doc, top
 from genm.export.target import Document, Guide, Lists, Order, Part, Setting, Target, Technique, WeightRule, Window
 from genm.records import Normalizer
 
@@ -56,7 +56,7 @@ def render(document: Document) -> str:
 
 def simulate(document: Document, lists: Lists) -> dict[str, float]:
     """Score every candidate by every feature, 0 where it does not match; lists are all the candidates."""
-    docs = {doc for scores in lists for doc in scores}
+    docs = every_doc(lists)
     fused = dict.fromkeys(docs, 0.0)
     for ranker, scores in zip(document["rankers"], lists, strict=True):
         feature = {doc: scores.get(doc, 0.0) for doc in docs}

@@ -106,11 +106,10 @@ def _fast(text: str, separator: str, header: list[str], *, has_header: bool) -> 
 
     try:
         frame = pl.read_csv(
-            text.encode(), separator=separator, has_header=has_header, infer_schema=False, new_columns=header,
-            empty_string_is_null=True,
-        )  # fmt: skip
+            text.encode(), separator=separator, has_header=has_header, infer_schema=False, new_columns=header
+        )
     except pl.exceptions.PolarsError:
         return None
-    blank = pl.all_horizontal(pl.all().is_null())
-    frame = frame.filter(~blank)
-    return None if frame.select(pl.any_horizontal(pl.all().is_null().any())).item() else frame
+    is_gap = pl.all().fill_null("") == ""  # an empty cell is null or empty text, by the version of polars
+    frame = frame.filter(~pl.all_horizontal(is_gap))
+    return None if frame.select(pl.any_horizontal(is_gap.any())).item() else frame
