@@ -23,7 +23,7 @@ from genm.rankers.text import Texts
 
 Topics = NDArray[np.unsignedinteger]
 
-APART = 20
+APART = 10
 """Sweeps between two samples of a chain."""
 
 
@@ -31,7 +31,7 @@ class LdiRanker(Ranker):
     """Topics by collapsed Gibbs sampling, averaged over numbers of topics, chains and samples (the paper's LDI).
 
     One sample of one chain is a draw from the posterior, and its AP varies with the seed. So `n_chains` run for
-    each number of topics, and each gives `n_samples`, 20 sweeps apart, the last at its end. `alpha` and `eta` are
+    each number of topics, and each gives `n_samples`, ten sweeps apart, the last at its end. `alpha` and `eta` are
     the symmetric priors of topics in documents and of words in topics, held fixed. Eight chains run together and
     take 32 bytes for each term and topic.
     """
@@ -43,8 +43,8 @@ class LdiRanker(Ranker):
         self,
         *,
         n_topics: tuple[int, ...] = (50, 100, 150, 200, 300),
-        n_chains: int = 24,
-        n_sweeps: int = 60,
+        n_chains: int = 32,
+        n_sweeps: int = 40,
         n_samples: int = 3,
         alpha: float = 0.1,
         eta: float = 0.01,
