@@ -13,7 +13,7 @@ RANKERS = {
     "tfidf": {},
     "lsa": {"n_factors": (1, 2)},
     "plsi": {"n_topics": (2, 3), "n_steps": 10, "exponent": 0.8},
-    "ldi": {"n_topics": (2, 3), "n_sweeps": 10},
+    "ldi": {"n_topics": (2, 3), "n_chains": 2, "n_sweeps": 10, "n_samples": 1},
     "bm25": {},
 }
 every_ranker = pytest.mark.parametrize(
@@ -119,6 +119,6 @@ def test_sparse_rows_of_length_one(three):
 
 def test_work_in_threads_keeps_its_order_and_tells_its_progress():
     told = []
-    done = in_threads(lambda k: k * k, [3, 5, 4], "squares", lambda *a: told.append(a))
+    done = in_threads(lambda k: k * k, [3, 5, 4], "squares", lambda *a: told.append(a), cost=int)
     assert done == [9, 25, 16]
     assert told == [("squares", n, 3) for n in range(4)]

@@ -18,7 +18,7 @@ from genm.reproduce.writing import results_json
 
 KEPT = Path(__file__).with_name("med_2_splits.json")
 WITHIN = 2e-8
-"""Figures are kept with eight decimals. Only LSA's decomposition goes through LAPACK, whose last digits depend on the
+"""Figures have eight decimals. Only LSA's decomposition goes through LAPACK, whose last digits depend on the
 processor. Under the kernels that OpenBLAS has for Prescott, Haswell and SkylakeX no figure moved; a swap of two
 documents would move one by 1e-5."""
 

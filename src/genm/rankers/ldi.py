@@ -132,7 +132,7 @@ def sample_topics(
         lda_gibbs.sweep(starts, words, topic, n_wz, n_z, draws, alpha, eta)
         if left % APART == 0 and left < APART * n_samples:
             samples.append(topic.astype(np.min_scalar_type(n_topics - 1)))
-    return np.stack(samples).transpose(2, 0, 1).reshape(-1, len(words))
+    return np.stack(samples).transpose(2, 0, 1).reshape(lda_gibbs.N_CHAINS * n_samples, len(words))
 
 
 def word_distributions(counts: csr_array, topic: Topics, n_topics: int, eta: float) -> Array:
