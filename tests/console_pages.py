@@ -58,23 +58,6 @@ def blurred(text: str) -> str:
     return re.sub(r"[─\s]+", " ", P_VALUE.sub("p #", text))
 
 
-def figures(text: str) -> list[tuple[float, float]]:
-    """Return every figure of a text with the size of its last digit; counts are whole, and have none to spare."""
-    found = (figure.strip("<*").partition(".") for figure in FIGURE.findall(text))
-    return [(float("".join(parts)), 10.0 ** -len(parts[2]) if parts[1] else 0.0) for parts in found]
-
-
-def differs(printed: str, shown: str) -> bool:
-    """Return whether a page shows other words, or a figure that is off by more than one in its last digit.
-
-    Machines add up in different orders, and a sum that ends near a half is rounded up on one and down on the other.
-    """
-    if blurred(printed) != blurred(shown):
-        return True
-    pairs = zip(figures(printed), figures(shown), strict=True)
-    return any(abs(one - other) > 1.001 * last for (one, last), (other, _) in pairs)
-
-
 def tables(text: str) -> list[tuple[str, list[str]]]:
     """Return the head of every table, and the names of its rows sorted: figures may decide their order."""
     lines, found = text.splitlines(), []
