@@ -53,9 +53,9 @@ test: $(VENV)/.tested $(VENV)/.bytecode  ## set up, then lint, types, import con
 	@$(MAKE) --no-print-directory -j 2 -O checks kernels
 	@$(MAKE) --no-print-directory unit
 
-checks: lint spelling javascript types contract
+checks: lint types contract
 
-lint: $(VENV)/.tested
+lint: $(VENV)/.tested spelling javascript
 	@echo ">> ruff"
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
