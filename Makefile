@@ -14,7 +14,8 @@ endif
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test checks lint types contract kernels unit disguises disguised bench clean
+.PHONY: help demo test checks lint spelling javascript types contract kernels unit coverage disguises disguised docs \
+        bench clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,10 +55,27 @@ test: $(VENV)/.tested $(VENV)/.bytecode  ## set up, then lint, types, import con
 
 checks: lint types contract
 
-lint: $(VENV)/.tested
+lint: $(VENV)/.tested spelling javascript
 	@echo ">> ruff"
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
+
+spelling: $(VENV)/.tested
+	@echo ">> codespell"
+	@$(BIN)/codespell
+
+# The report's JavaScript. Node is not needed for anything else, so a machine without it, or without a registry, skips.
+JAVASCRIPT := .ci/javascript
+ESLINT     := $(JAVASCRIPT)/node_modules/.bin/eslint
+
+javascript:
+	@if ! command -v npm > /dev/null; then echo ">> eslint: skipped, npm is not installed"; \
+	elif ! $(MAKE) -s $(ESLINT) 2> /dev/null; then echo ">> eslint: skipped, it could not be installed"; \
+	else echo ">> eslint" && $(ESLINT) -c $(JAVASCRIPT)/eslint.config.js --max-warnings 0 src/genm; fi
+
+$(ESLINT): $(JAVASCRIPT)/package-lock.json
+	@cd $(JAVASCRIPT) && npm ci --silent --engine-strict --ignore-scripts --no-audit --no-fund
+	@touch $@
 
 types: $(VENV)/.tested
 	@echo ">> mypy"
@@ -82,10 +100,25 @@ disguised: $(VENV)/.tested  ## run the tests that hold numbers with kernels for 
 	@echo ">> the tests that hold numbers, kernels compiled for an older processor"
 	@$(BIN)/python tools/disguises.py --jobs 1 --only generic -- -m numbers --randomly-seed=$(SEED)
 
+# Slower than `make test` by far, so apart from it: Python's tracer follows every line. The floor is in pyproject.toml.
+coverage: $(VENV)/.tested  ## run every test and report which lines ran
+	@$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal --cov --cov-report=term:skip-covered --cov-report=html
+
+$(VENV)/.documented: pyproject.toml constraints.txt | $(VENV)/.made
+	@echo ">> installing the documentation tools"
+	@$(PIP) install -q --no-compile -c constraints.txt --group docs
+	@touch $@
+
+docs: $(VENV)/.documented  ## build the documentation site into site/, failing on any broken link
+	@echo ">> mkdocs"
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@$(BIN)/python docs/tools/check_site.py site
+
 bench: $(VENV)/.tested  ## run the benchmarks beside their peers
 	@$(PIP) install -q -c constraints.txt --group bench
 	@$(BIN)/python -m benchmarks
 
 clean:  ## remove the environment and everything built
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .disguises demo-out
+	rm -rf $(VENV) build dist site htmlcov .coverage $(JAVASCRIPT)/node_modules .mypy_cache .ruff_cache .pytest_cache \
+	  .import_linter_cache .hypothesis .disguises demo-out
 	find . -name __pycache__ -prune -exec rm -rf {} +

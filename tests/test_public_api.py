@@ -1,5 +1,6 @@
 """The root exports what it says it exports, and costs little."""
 
+import re
 import subprocess
 import sys
 import tomllib
@@ -25,8 +26,10 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 
 def test_the_version_is_the_one_that_is_packaged() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert genm.__version__ == project["version"]
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert settings["project"]["dynamic"] == ["version"]
+    source = (ROOT / settings["tool"]["hatch"]["version"]["path"]).read_text(encoding="utf-8")
+    assert re.findall(r'^__version__ = "(.*)"$', source, re.MULTILINE) == [genm.__version__]
 
 
 def test_importing_the_root_loads_nothing_heavy() -> None:

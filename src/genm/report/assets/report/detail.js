@@ -62,7 +62,7 @@ function contributions(doc, rankers, scale) {
   const whole = scale.above + scale.below || 1;
   const parts = doc.contributions.map((part, k) => ({part, k}));
   const pieces = [{kind: "blank", share: (scale.below - below) / whole}];
-  for (const {part, k} of [...parts.filter(({part}) => part < 0), ...parts.filter(({part}) => part > 0)]) {
+  for (const {part, k} of [...parts.filter((one) => one.part < 0), ...parts.filter((one) => one.part > 0)]) {
     pieces.push({
       kind: piece(k, part < 0),
       share: Math.abs(part) / whole,
