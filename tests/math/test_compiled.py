@@ -18,7 +18,7 @@ def test_kernels_work_where_no_folder_can_keep_them(tmp_path):
         (folder / "__pycache__").touch()  # a file of this name keeps root, too, from making the folder
     code = (
         "import numpy as np\n"
-        "from genm._math import sigmoid, swaps, weighted\n"
+        "from genm._math import elementary, swaps, weighted\n"
         "from genm.cli.ahead import compiling_ahead\n"
         "assert weighted.__file__.startswith(__import__('sys').argv[1]), weighted.__file__\n"
         "with compiling_ahead() as wait:\n"
