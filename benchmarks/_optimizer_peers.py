@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from genm._math.scaling import rank_lists
 from genm.align import Aligned, align_runs
 from genm.ids import Ids
-from genm.learn.problem import Problem
+from genm.learn.objectives import Problem
 from genm.records import Qrels, ranked_run
 
 Array = NDArray[np.float64]

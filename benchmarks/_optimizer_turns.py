@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from genm._math.folds import fold_of_queries
 from genm.align import Aligned
-from genm.crossval import measure_queries
 from genm.evaluate import parse_measure
+from genm.evidence.crossval import measure_queries
 
 Array = NDArray[np.float64]
 Optimizer = Callable[[Aligned], Array]

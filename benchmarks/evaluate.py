@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from genm._math.compiled import n_threads
+from genm._math.parallel import n_threads
 from genm.evaluate import evaluate_run
 from genm.ids import Ids
 from genm.records import Qrels, Run

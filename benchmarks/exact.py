@@ -19,9 +19,9 @@ from functools import partial
 import numba
 import numpy as np
 
-from genm._math.cells import best_weights
-from genm._math.crossings import Room, line_profile, value_at
-from genm._math.gains import Problem, binary_problem
+from genm._math.exact.branch_and_bound import best_weights
+from genm._math.exact.line_search import Room, line_profile, value_at
+from genm._math.exact.rank_gains import Problem, binary_problem
 
 SEED = 1
 RANKERS = ("tfidf", "lsa", "plsi", "ldi", "bm25")

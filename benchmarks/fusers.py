@@ -19,13 +19,13 @@ import numpy as np
 
 from genm._math.folds import fold_of_queries
 from genm.align import Aligned, align_runs
-from genm.auto import AutoFuser
 from genm.collections import load_collection
-from genm.crossval import cross_validate, measure_queries
 from genm.errors import ConvergenceWarning
 from genm.evaluate import parse_measure
 from genm.evidence import single_values
+from genm.evidence.crossval import cross_validate, measure_queries
 from genm.learn import BarrierFuser, BoostFuser, CotrainFuser, Fuser, NewtonFuser, OnlineFuser
+from genm.learn.auto import AutoFuser
 from genm.rankers import PAPER_RANKERS, rank_collection
 from genm.version import __version__
 

@@ -15,8 +15,8 @@ import numpy as np
 
 os.environ["GENM_THREADS"] = "1"
 
+from genm._math.average_precision import smooth_ap, smooth_ap_one
 from genm._math.exact_ap import exact_ap
-from genm._math.smooth_ap import smooth_ap, smooth_ap_one
 from genm._math.tiles import build_tiles
 from genm._math.weighted import weighted_sum
 

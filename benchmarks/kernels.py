@@ -19,8 +19,8 @@ from collections.abc import Callable
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from genm._math.average_precision import smooth_ap, smooth_ap_one
 from genm._math.exact_ap import exact_ap
-from genm._math.smooth_ap import smooth_ap, smooth_ap_one
 from genm._math.tiles import Tiles, build_tiles, mean
 from genm._math.weighted import weighted_sum
 
@@ -36,7 +36,7 @@ COMPILE = """
 import time
 import numpy as np
 from genm._math.exact_ap import exact_ap
-from genm._math.smooth_ap import smooth_ap
+from genm._math.average_precision import smooth_ap
 from genm._math.tiles import build_tiles
 rng = np.random.default_rng(0)
 tiles = build_tiles(np.array([0, 200]), rng.random((200, 3)), np.arange(200) < 9, np.array([9]))

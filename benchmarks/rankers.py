@@ -18,7 +18,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from genm._math.compiled import n_threads
+from genm._math.parallel import n_threads
 from genm.collections import load_collection
 from genm.evaluate import evaluate_run
 from genm.rankers import DEFAULT, Ranker, TextProfile, make_ranker, rank_collection, ranker_names

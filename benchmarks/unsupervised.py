@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.compiled import n_threads
 from genm._math.folds import fold_of_queries
+from genm._math.parallel import n_threads
 from genm.align import Aligned, align_runs, renormalize
 from genm.collections import load_collection
 from genm.errors import ConvergenceWarning

@@ -5,7 +5,7 @@ import numpy as np
 from genm.align import Aligned, align_runs
 from genm.ids import Ids
 from genm.learn import ExactFuser
-from genm.learn.problem import Problem
+from genm.learn.objectives import Problem
 from genm.learn.scorer import Scorer
 from genm.records import Normalizer, Qrels, ranked_run
 

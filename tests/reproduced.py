@@ -6,7 +6,7 @@ import numpy as np
 import oracles
 from problems import made_up
 
-from genm import draw
+from genm import plotting
 from genm.align import select_rankers
 from genm.evaluate import AlignedEvaluator, Measure
 from genm.evidence import BEST_SINGLE
@@ -77,11 +77,11 @@ def smooth_map(aligned, rankers, weights, beta):
 
 def capture(monkeypatch):
     """Keep every figure that is turned into SVG, so that a test can read what was plotted."""
-    kept, to_svg = [], draw.to_svg
+    kept, to_svg = [], plotting.to_svg
 
     def keep(figure, *words):
         kept.append(figure)
         return to_svg(figure, *words)
 
-    monkeypatch.setattr(draw, "to_svg", keep)
+    monkeypatch.setattr(plotting, "to_svg", keep)
     return kept

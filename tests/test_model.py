@@ -15,15 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from genm.errors import InputError, ModelError
-from genm.model import (
-    Model,
-    OnlineState,
-    check_rankers,
-    load_model,
-    model_from_json,
-    model_to_json,
-    save_model,
-)
+from genm.model import Model, OnlineState, check_rankers, load_model, model_from_json, model_to_json, save_model
 from genm.records import Normalizer
 
 

@@ -60,7 +60,7 @@ def test_every_citation_in_the_code_has_its_place_on_the_page() -> None:
 
 def test_the_kernels_and_fusers_cite_the_paper() -> None:
     for name in (
-        "_math/smooth_ap.py",
+        "_math/average_precision.py",
         "_math/exact_ap.py",
         "learn/newton.py",
         "learn/online.py",

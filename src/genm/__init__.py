@@ -10,10 +10,10 @@ from genm.version import __version__
 
 if TYPE_CHECKING:
     from genm.align import Aligned, align_runs
-    from genm.auto import fit
     from genm.errors import GenmError
     from genm.evaluate import compare_runs, evaluate_run
     from genm.fuse import fuse_runs
+    from genm.learn.auto import fit
     from genm.model import Model, load_model, save_model
     from genm.read import read_qrels, read_run, write_run
     from genm.records import Normalizer, Qrels, Run
@@ -48,7 +48,7 @@ _HOMES = {
     "align_runs": "genm.align",
     "compare_runs": "genm.evaluate",
     "evaluate_run": "genm.evaluate",
-    "fit": "genm.auto",
+    "fit": "genm.learn.auto",
     "fuse_runs": "genm.fuse",
     "load_model": "genm.model",
     "read_qrels": "genm.read",

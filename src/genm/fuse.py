@@ -29,9 +29,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genm._math.elementary import logarithms
-from genm._math.ordering import rank_order
+from genm._math.fusion import order_by_majority
 from genm._math.scaling import rank_lists
-from genm._math.voting import order_by_majority
+from genm._math.sorting import rank_order
 from genm._math.weighted import weighted_sum
 from genm.align import Aligned, check_aligned
 from genm.errors import InputError

@@ -13,7 +13,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.compiled import kernel, over_ranges
+from genm._math.parallel import kernel, over_ranges
 
 _BLOCK = 1 << 16
 _PART = 1 << 14  # ids per hash table: small enough to stay in a core's own cache

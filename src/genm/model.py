@@ -15,7 +15,7 @@ from types import NoneType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from genm.errors import ModelError
-from genm.files import whole_file
+from genm.io import whole_file
 from genm.records import Normalizer, check_kind
 
 MODEL_VERSION = 1

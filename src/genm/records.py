@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.ordering import rank_order, ranked_as_given
+from genm._math.sorting import rank_order, ranked_as_given
 from genm.errors import InputError
 from genm.ids import Ids, byte_order
 

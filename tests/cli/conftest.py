@@ -79,8 +79,8 @@ def genm():
 def little_evidence():
     """Let `genm fit` keep no refits and no learning curve beside a model, where the test looks at neither."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("genm.evidence.refits.N_RESAMPLES", 0)
-        patch.setattr("genm.evidence.refits.N_WHOLE", 0)
+        patch.setattr("genm.evidence.resampling.N_RESAMPLES", 0)
+        patch.setattr("genm.evidence.resampling.N_WHOLE", 0)
         patch.setattr("genm.evidence.fewer.MOST_ROWS", 0)
         yield
 

@@ -83,7 +83,7 @@ def titles(text):
 
 
 def test_every_sentence_is_one_that_the_code_says(outcomes):
-    """Which one it is follows the figures; the choice is tests/explain/test_words.py's matter."""
+    """Which one it is follows the figures; the choice is tests/explain/test_text.py's matter."""
     _, shown, _, printed = outcomes[1]
     for text in (shown, printed):
         said = [block for block in text.split("\n\n") if block.endswith(".")]

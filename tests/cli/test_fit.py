@@ -151,6 +151,6 @@ def test_the_evidence_beside_the_model_is_what_was_shown(fitted):
 
 
 def test_the_methods_are_those_of_the_library():
-    from genm.auto import _METHODS
+    from genm.learn.auto import _METHODS
 
     assert set(METHODS) == set(_METHODS)

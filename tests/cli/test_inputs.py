@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genm.cli.inputs import (
+from genm.cli.options import (
     DuplicateRule,
     check_output,
     check_rules,

@@ -104,7 +104,7 @@ class TestProcess:
 
     def test_terminated_it_leaves_no_half_a_file(self, tmp_path):
         code = (
-            WITHOUT_A_CACHE + "from genm.files import whole_file\n"
+            WITHOUT_A_CACHE + "from genm.io import whole_file\n"
             "from genm.cli.main import run\n"
             "def writing():\n"
             "    with whole_file('run.trec'):\n"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from console_pages import blurred, run_all, write
 
-from genm.evidence import refits
+from genm.evidence import resampling
 from genm.report import landscape, sample
 
 PAGE = Path(__file__).parents[2] / "docs" / "report.md"
@@ -51,5 +51,5 @@ def test_the_limits_are_those_of_the_code():
     assert f"beyond {landscape.MOST_STEPS} are joined" in page
     assert f"more than {landscape.PLATEAU_LOSS} is lost" in page
     assert f"in {landscape.N_GRID}ths" in page
-    assert f"{refits.N_RESAMPLES} refits on queries" in page
-    assert f"beyond {refits.WARM_ROWS // refits.FEWEST // 10**6} million rows" in page
+    assert f"{resampling.N_RESAMPLES} refits on queries" in page
+    assert f"beyond {resampling.WARM_ROWS // resampling.FEWEST // 10**6} million rows" in page

@@ -70,7 +70,7 @@ def test_refusals_come_before_the_work(genm, tiny, monkeypatch):
     assert "expected one of med" in genm("reproduce", "--collections", "nowhere").fault
     (tiny.parent / "file").touch()
     assert "cannot make this folder" in genm("reproduce", "--collections", "tiny", "-o", "file/out").fault
-    monkeypatch.setattr("genm.draw.new_figure", _missing)
+    monkeypatch.setattr("genm.plotting.new_figure", _missing)
     assert "genm[plots]" in genm("reproduce", "--collections", "tiny").fault
 
 

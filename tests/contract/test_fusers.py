@@ -10,9 +10,9 @@ from problems import QuickExact, made_up
 
 from genm import errors
 from genm.align import renormalize
-from genm.auto import AutoFuser
 from genm.learn import BarrierFuser, BoostFuser, CotrainFuser, ExactFuser, Fuser, NewtonFuser, OnlineFuser
-from genm.learn.problem import Problem
+from genm.learn.auto import AutoFuser
+from genm.learn.objectives import Problem
 from genm.model import model_from_json, model_to_json
 
 JUDGED: dict[str, Callable[..., Fuser]] = {

@@ -5,8 +5,8 @@ import pytest
 from problems import made_up
 
 from genm.align import drop_rankers
-from genm.crossval import measure_queries
 from genm.evaluate import parse_measure
+from genm.evidence.crossval import measure_queries
 from genm.explain import gains_by_query
 
 AP = parse_measure("AP")

@@ -8,11 +8,11 @@ from problems import made_up
 from spreads import alike
 
 from genm.align import select_rankers
-from genm.auto import AutoFuser
-from genm.crossval import cross_validate, measure_queries
 from genm.errors import InputError
 from genm.evaluate import parse_measure
+from genm.evidence.crossval import cross_validate, measure_queries
 from genm.explain.refits import SharedRefits
+from genm.learn.auto import AutoFuser
 
 AP = parse_measure("AP")
 

@@ -5,9 +5,9 @@ import pytest
 from problems import made_up
 
 from genm.align import select_rankers
-from genm.crossval import cross_validate
 from genm.errors import InputError
 from genm.evaluate import parse_measure
+from genm.evidence.crossval import cross_validate
 from genm.explain import SubsetValues
 from genm.learn import BoostFuser
 

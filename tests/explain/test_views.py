@@ -7,7 +7,7 @@ from problems import made_up
 from genm.align import select_rankers
 from genm.evaluate import parse_measure
 from genm.explain.views import Views, members_of
-from genm.learn.problem import Problem, beta_of
+from genm.learn.objectives import Problem, beta_of
 
 AP = parse_measure("AP")
 

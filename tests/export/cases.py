@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from genm.align import align_runs
-from genm.export import ExportError, export_model, find_target
+from genm.errors import ExportError
+from genm.export import export_model, find_target
 from genm.export.loss import same_top
 from genm.export.simulation import ranking
 from genm.fuse import fuse_scores

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from genm.export import targets
-from genm.export.matching import canonical
+from genm.export.normalizer_match import canonical
 from genm.export.target import Target, Technique
 from genm.records import Normalizer
 

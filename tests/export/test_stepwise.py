@@ -8,7 +8,7 @@ from export.cases import model, own_fusion
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from genm.export.matching import canonical
+from genm.export.normalizer_match import canonical
 from genm.export.stepwise import filled, normalized
 from genm.records import Normalizer, NormalizerKind
 

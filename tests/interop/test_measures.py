@@ -7,15 +7,15 @@ import pytest
 
 import genm
 from genm.align import Aligned, align_runs
-from genm.auto import AutoFuser, make_fuser
-from genm.crossval import cross_validate
 from genm.errors import InputError
 from genm.evaluate import compare_runs, evaluate_aligned, evaluate_run, parse_measure
 from genm.evaluate.measures import NamedMeasure
 from genm.evidence import gather_evidence
+from genm.evidence.crossval import cross_validate
 from genm.explain.worth import measure_worth
 from genm.interop import to_dict
 from genm.learn import ExactFuser, NewtonFuser
+from genm.learn.auto import AutoFuser, make_fuser
 from genm.read import qrels_from_dict, run_from_dict
 from genm.records import Qrels, Run
 

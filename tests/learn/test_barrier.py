@@ -4,7 +4,7 @@ import pytest
 from problems import made_up
 
 from genm.learn import BarrierFuser, NewtonFuser
-from genm.learn.problem import Problem
+from genm.learn.objectives import Problem
 
 
 def test_the_barrier_ends_where_newton_does() -> None:

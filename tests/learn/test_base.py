@@ -8,12 +8,12 @@ from judged_cases import qrels_of, run_of
 from problems import made_up
 
 from genm.align import renormalize
-from genm.auto import AutoFuser, fit, make_fuser
-from genm.crossval import cross_validate
 from genm.errors import InputError
 from genm.evaluate import evaluate_aligned
 from genm.evidence import GivenFuser, gather_evidence
+from genm.evidence.crossval import cross_validate
 from genm.learn import BarrierFuser, NewtonFuser, OnlineFuser
+from genm.learn.auto import AutoFuser, fit, make_fuser
 from genm.learn.starts import simple_starts
 
 METHODS = ("auto", "bat", "enm", "exact", "ip", "on", "uns")

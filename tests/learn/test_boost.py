@@ -6,7 +6,7 @@ from problems import made_up
 
 from genm.align import align_runs
 from genm.learn import BoostFuser
-from genm.learn.problem import Problem
+from genm.learn.objectives import Problem
 from genm.read import qrels_from_dict, run_from_dict
 
 

@@ -9,12 +9,12 @@ from problems import made_up
 
 from genm import fit
 from genm._math.agreement import agreement_penalty, score_moments
-from genm._math.ascent import as_distribution
+from genm._math.simplex_optimizers import as_distribution
 from genm.align import UNJUDGED, Aligned
 from genm.errors import InputError
 from genm.learn import CotrainFuser
-from genm.learn.problem import Problem
-from genm.learn.quality import fake_labels
+from genm.learn.objectives import Problem
+from genm.learn.ranker_quality import fake_labels
 
 
 class Untouchable:

@@ -12,11 +12,11 @@ from problems import QuickExact, made_up
 
 from genm._math.climbing import climb
 from genm.align import Aligned
-from genm.auto import fit
 from genm.errors import ConvergenceWarning, InputError
 from genm.evaluate import AlignedEvaluator, evaluate_aligned, parse_measure
 from genm.learn import BarrierFuser, ExactFuser, NewtonFuser, OnlineFuser
-from genm.learn.problem import Problem
+from genm.learn.auto import fit
+from genm.learn.objectives import Problem
 from genm.learn.tasks import tasks_of
 
 MEASURES = [

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from problems import made_up
 
-from genm._math.ascent import as_distribution
-from genm._math.smooth_ap import smooth_ap_one
+from genm._math.average_precision import smooth_ap_one
+from genm._math.simplex_optimizers import as_distribution
 from genm.align import Aligned
 from genm.errors import InputError, ModelError
 from genm.learn import NewtonFuser, OnlineFuser
-from genm.learn.problem import Problem
+from genm.learn.objectives import Problem
 from genm.model import load_model, save_model
 
 SCHEDULES = ("paper", "adaptive")

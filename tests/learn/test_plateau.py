@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from problems import made_up
 
-from genm._math.crossings import value_at
-from genm._math.gains import Problem
+from genm._math.exact.line_search import value_at
+from genm._math.exact.rank_gains import Problem
 from genm.evaluate import Measure
 from genm.learn.plateau import centre_of_plateau, plateau_around
 from genm.learn.tasks import tasks_of

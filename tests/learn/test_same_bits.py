@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import genm
-from genm.auto import METHODS
+from genm.learn.auto import METHODS
 
 KEPT = Path(__file__).with_name("same_bits.json")
 CASES = [(normalizer, method) for normalizer in ("minmax", "zscore", "sigmoid") for method in METHODS]

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from problems import made_up
 
-from genm._math.ascent import quasi_newton
+from genm._math.simplex_optimizers import quasi_newton
 from genm.evaluate import parse_measure
-from genm.learn.problem import Problem
+from genm.learn.objectives import Problem
 from genm.learn.scorer import Scorer
 from genm.learn.selections import Nearby, Simple
 

@@ -6,7 +6,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from judged_cases import judgments, qrels_of, run_of, tied_runs
 
-from genm._math.crossings import value_at
+from genm._math.exact.line_search import value_at
 from genm.align import Aligned, align_runs
 from genm.evaluate import AlignedEvaluator, Measure, parse_measure
 from genm.learn.tasks import tasks_of

@@ -7,21 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from genm._math.measures import (
-    AP,
-    BPREF,
-    IPREC,
-    JUDGED,
-    NDCG,
-    NO_CUTOFF,
-    RPREC,
-    RR,
-    SUCCESS,
-    P,
-    R,
-    measure_values,
-)
-from genm._math.measures_hits import descending
+from genm._math.hits import descending
+from genm._math.measures import AP, BPREF, IPREC, JUDGED, NDCG, NO_CUTOFF, RPREC, RR, SUCCESS, P, R, measure_values
 
 Ranked = list[int | None]  # grades in ranking order, None where nobody judged
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from genm._math import plsi_em
+from genm._math import topic_models
 
 
 def sparse(counts):
@@ -31,7 +31,7 @@ def start(n_docs, n_terms, k, seed):
 def test_a_step_by_hand(b, s, posterior):
     # document 1 holds word 1 once, document 2 word 2; both tables are (3/4, 1/4), (1/4, 3/4)
     table = np.array([[0.75, 0.25], [0.25, 0.75]])
-    value, pz, pd, pw = plsi_em.step(*sparse(np.eye(2)), np.array([0.5, 0.5]), table, table, b)
+    value, pz, pd, pw = topic_models.step(*sparse(np.eye(2)), np.array([0.5, 0.5]), table, table, b)
     expected = np.array([[posterior, 1 - posterior], [1 - posterior, posterior]])
     assert value == pytest.approx(2 * np.log(s))
     assert pz == pytest.approx([0.5, 0.5])
@@ -51,7 +51,7 @@ def test_a_step_agrees_with_the_formula_written_out(counts, b, seed):
     joint = pz * (pd[:, None, :] * pw[None, :, :]) ** b
     s = joint.sum(axis=2)
     weighted = counts[:, :, None] * joint / s[:, :, None]
-    value, new_z, new_d, new_w = plsi_em.step(*sparse(counts), pz, pd, pw, b)
+    value, new_z, new_d, new_w = topic_models.step(*sparse(counts), pz, pd, pw, b)
     assert value == pytest.approx((counts * np.log(s)).sum())
     mass = weighted.sum(axis=(0, 1))
     assert new_z == pytest.approx(mass / mass.sum())
@@ -65,7 +65,7 @@ def test_every_step_raises_the_tempered_objective(counts, b, seed):
     pz, pd, pw = start(*counts.shape, 3, seed)
     values = []
     for _ in range(15):
-        value, pz, pd, pw = plsi_em.step(*sparse(counts), pz, pd, pw, b)
+        value, pz, pd, pw = topic_models.step(*sparse(counts), pz, pd, pw, b)
         values.append(value)
     assert (np.diff(values) >= -1e-9 * abs(values[0])).all()
 
@@ -73,8 +73,8 @@ def test_every_step_raises_the_tempered_objective(counts, b, seed):
 def test_without_tempering_the_objective_is_the_likelihood():
     counts = np.array([[2, 1, 0], [0, 1, 3]])
     pz, pd, pw = start(2, 3, 2, 0)
-    value, *_ = plsi_em.step(*sparse(counts), pz, pd, pw, 1.0)
-    assert plsi_em.log_likelihood(*sparse(counts), pd * pz, pw) == pytest.approx(value)
+    value, *_ = topic_models.step(*sparse(counts), pz, pd, pw, 1.0)
+    assert topic_models.log_likelihood(*sparse(counts), pd * pz, pw) == pytest.approx(value)
     assert value == pytest.approx((counts * np.log((pd * pz) @ pw.T)).sum())
 
 
@@ -82,8 +82,8 @@ def test_permuted_documents_give_permuted_parameters():
     counts = np.array([[2, 1, 0], [0, 1, 3], [1, 1, 1]])
     pz, pd, pw = start(3, 3, 2, 0)
     turn = np.array([2, 0, 1])
-    one = plsi_em.step(*sparse(counts), pz, pd, pw, 0.8)
-    two = plsi_em.step(*sparse(counts[turn]), pz, pd[turn], pw, 0.8)
+    one = topic_models.step(*sparse(counts), pz, pd, pw, 0.8)
+    two = topic_models.step(*sparse(counts[turn]), pz, pd[turn], pw, 0.8)
     assert two[0] == pytest.approx(one[0])
     assert two[2] == pytest.approx(one[2][turn])
     assert two[3] == pytest.approx(one[3])
@@ -91,7 +91,7 @@ def test_permuted_documents_give_permuted_parameters():
 
 def test_a_topic_without_mass_stays_out():
     _, pd, pw = start(2, 3, 2, 0)
-    _, new_z, new_d, new_w = plsi_em.step(
+    _, new_z, new_d, new_w = topic_models.step(
         *sparse(np.array([[1, 1, 0], [0, 1, 1]])), np.array([1.0, 0.0]), pd, pw, 0.8
     )
     assert new_z.tolist() == [1, 0]
@@ -101,8 +101,8 @@ def test_a_topic_without_mass_stays_out():
 
 def test_powers_keep_zeros():
     p = np.array([[0.0, 0.25], [1.0, 0.5]])
-    assert plsi_em.raised(p, 0.5) == pytest.approx(np.sqrt(p))
-    assert plsi_em.raised(p, 1.0).tolist() == p.tolist()
+    assert topic_models.raised(p, 0.5) == pytest.approx(np.sqrt(p))
+    assert topic_models.raised(p, 1.0).tolist() == p.tolist()
 
 
 def test_folding_in_climbs_the_likelihood_of_the_text():
@@ -111,7 +111,7 @@ def test_folding_in_climbs_the_likelihood_of_the_text():
     values = []
     for steps in (1, 2, 5, 20):
         mixture = np.zeros((1, 3))
-        plsi_em.fold_in(*counts, pw, np.ones(3), 1.0, steps, mixture)
+        topic_models.fold_in(*counts, pw, np.ones(3), 1.0, steps, mixture)
         assert mixture.sum() == pytest.approx(1)
-        values.append(plsi_em.log_likelihood(*counts, mixture, pw))
+        values.append(topic_models.log_likelihood(*counts, mixture, pw))
     assert values == sorted(values)

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from genm._math.average_precision import smooth_ap
 from genm._math.printed import as_printed
-from genm._math.smooth_ap import smooth_ap
 from genm._math.tiles import build_tiles, mean
 
 

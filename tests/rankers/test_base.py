@@ -5,7 +5,7 @@ import pytest
 
 from genm.errors import InputError, NotFittedError
 from genm.rankers import make_ranker
-from genm.rankers._base import cosines, in_threads, unit_rows_sparse
+from genm.rankers.base import cosines, in_threads, unit_rows_sparse
 from genm.rankers.text import TextProfile, read_documents, read_queries
 
 PLAIN = TextProfile("plain")

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from genm._math import plsi_em
+from genm._math import topic_models
 from genm.errors import InputError
 from genm.progress import silent
 from genm.rankers.plsi import EXPONENTS, Mixture, PlsiRanker, choose_exponent, fit_mixture, fold_in, hide
@@ -86,7 +86,7 @@ def test_patience_keeps_the_step_that_predicts_best(two_subjects):
     parts = (hidden.indptr.astype(np.int64), hidden.indices.astype(np.int32), hidden.data)
 
     def held_out(model):
-        return plsi_em.log_likelihood(*parts, model.documents * model.topics, model.terms)
+        return topic_models.log_likelihood(*parts, model.documents * model.topics, model.terms)
 
     patient = fit_mixture(counts, 8, exponent=1.0, n_steps=200, patience=1000, seed=1)
     last = fit_mixture(counts, 8, exponent=1.0, n_steps=200, patience=None, seed=1)

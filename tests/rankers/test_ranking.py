@@ -89,7 +89,7 @@ def test_blocks_of_queries_give_what_one_block_gives(monkeypatch):
 def test_a_second_call_reads_the_scores_back(monkeypatch, tmp_path):
     monkeypatch.setenv("GENM_CACHE", str(tmp_path))
     first = rank_collection(TOY, ["lsa", "bm25"], profile=PLAIN)
-    monkeypatch.setattr("genm.rankers._base.Ranker.score", None)  # must not be called
+    monkeypatch.setattr("genm.rankers.base.Ranker.score", None)  # must not be called
     again = rank_collection(TOY, ["lsa", "bm25"], profile=PLAIN)
     for name in first:
         assert np.array_equal(first[name].doc, again[name].doc)

@@ -9,7 +9,7 @@ import pytest
 
 from genm.errors import FormatError
 from genm.read.cells import id_texts, numbers_of
-from genm.read.report import Report
+from genm.read.diagnostics import Report
 
 
 def words(row: int) -> str:

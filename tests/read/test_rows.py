@@ -9,7 +9,7 @@ from read.bad_cases import as_dict
 from genm.errors import FormatError, InputError
 from genm.ids import encode
 from genm.read import read_run
-from genm.read.report import Report
+from genm.read.diagnostics import Report
 from genm.read.rows import Rows, as_qrels, as_run, segments, without
 
 rows_of_source = st.lists(

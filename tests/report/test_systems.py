@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from report.conftest import fit, gappy
 
-from genm.auto import AutoFuser
+from genm.learn.auto import AutoFuser
 from genm.report.systems import measure_systems, ranker_ids
 
 

@@ -6,7 +6,7 @@ import pytest
 from report.examples import example_report
 
 from genm.errors import FormatError
-from genm.report.texts import LONGEST, add_texts, read_texts
+from genm.report.queries import LONGEST, add_texts, read_texts
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ import pytest
 from report.examples import example_report
 
 from genm.errors import InputError
-from genm.report import render_report, write_text
+from genm.io import write_text
+from genm.report import render_report
 
 
 def test_json_is_the_payload() -> None:

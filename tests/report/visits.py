@@ -6,7 +6,7 @@ import shutil
 import numpy as np
 import pytest
 
-from genm.report.page import report_page
+from genm.report.render import report_page
 
 FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",

@@ -7,7 +7,7 @@ import pytest
 from problems import made_up
 
 from genm.evaluate import AlignedEvaluator, parse_measure
-from genm.learn.problem import Problem
+from genm.learn.objectives import Problem
 from genm.reproduce.measuring import Measuring
 
 MEASURES = [parse_measure(m) for m in ("AP", "P@1", "P@5", "IPrec@0.0", "IPrec@0.4", "IPrec@1.0", "RR", "Rprec")]

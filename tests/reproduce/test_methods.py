@@ -5,11 +5,11 @@ import pytest
 from problems import made_up
 
 from genm.align import renormalize
-from genm.auto import AutoFuser
 from genm.fuse import fuse_scores, rule_scores
 from genm.learn import CotrainFuser
-from genm.learn.problem import Problem
-from genm.learn.quality import fake_labels
+from genm.learn.auto import AutoFuser
+from genm.learn.objectives import Problem
+from genm.learn.ranker_quality import fake_labels
 from genm.reproduce.methods import (
     AUTO,
     BAT,

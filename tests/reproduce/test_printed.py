@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from problems import made_up
 
-from genm._math.ascent import as_distribution
 from genm._math.printed import as_printed
-from genm.learn.problem import Problem
+from genm._math.simplex_optimizers import as_distribution
+from genm.learn.objectives import Problem
 from genm.reproduce.printed import REPAIRS, PrintedFuser
 
 BETA, START = 30.0, np.array([0.5, 0.3, 0.2])

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from problems import made_up
 
-from genm.crossval import cross_validate
 from genm.evaluate import Measure
 from genm.evidence import BEST_SINGLE, UNIFORM, single_values
+from genm.evidence.crossval import cross_validate
 from genm.fuse import rule_scores
 from genm.learn import CotrainFuser, NewtonFuser
 from genm.reproduce.methods import BAT, ENM, learners

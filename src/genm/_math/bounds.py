@@ -7,10 +7,10 @@ are undecided and counted as won, so with c the number of lost pairs of each rel
 
     sum over tasks of  weight * sum over i of  position[i] * discount[i + c_i]
 
-(or what takes its place in `genm._math.gains`: no measure rises with a count) is an upper bound in the cell. Lost
-pairs are claimed only where rounding cannot have made them lost: x must be below -ROUNDING, or be exactly 0, at
-every corner. A pair is no longer looked at once x is above -SLIVER everywhere; it counts as won, which can only
-raise the bound.
+(or what takes its place in `genm._math.exact.rank_gains`: no measure rises with a count) is an upper bound in the
+cell. Lost pairs are claimed only where rounding cannot have made them lost: x must be below -ROUNDING, or be
+exactly 0, at every corner. A pair is no longer looked at once x is above -SLIVER everywhere; it counts as won,
+which can only raise the bound.
 
 Legend: x (K, pairs) differences at the corners, owner the relevant row of a pair, lost the count per relevant row,
 level the same counts sorted within each task, bound the value above. Loops are written out where an assignment
@@ -22,8 +22,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.compiled import kernel
-from genm._math.gains import Floats, Gains, Ints, Problem, task_value
+from genm._math.exact.rank_gains import Floats, Gains, Ints, Problem, task_value
+from genm._math.parallel import kernel
 
 Owners = NDArray[np.int32]
 
@@ -34,7 +34,7 @@ BLOCK = 512
 
 
 class Tables(NamedTuple):
-    """What a measure is made of, without the rows; see `genm._math.gains.Problem`."""
+    """What a measure is made of, without the rows; see `genm._math.exact.rank_gains.Problem`."""
 
     task_of: Ints
     """The task of each relevant row."""

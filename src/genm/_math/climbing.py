@@ -4,8 +4,8 @@ from itertools import combinations
 
 import numpy as np
 
-from genm._math.crossings import TOLERANCE, Room, line_profile, value_at
-from genm._math.gains import Floats, Problem
+from genm._math.exact.line_search import TOLERANCE, Room, line_profile, value_at
+from genm._math.exact.rank_gains import Floats, Problem
 
 
 def climb(problem: Problem, start: Floats, *, n_random: int = 0, seed: int = 0) -> tuple[Floats, float]:

@@ -13,8 +13,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.compiled import kernel
 from genm._math.lanes import power_of_two
+from genm._math.parallel import kernel
 from genm._math.parts import part
 
 TAIL = 37.0

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.compiled import kernel, over_ranges
+from genm._math.parallel import kernel, over_ranges
 from genm._math.parts import part
 from genm._math.tile_kernels import Array, bound_tile, first_below, fuse_tile, order_relevant
 from genm._math.tiles import Tiles, scale_weights

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from genm._math.compiled import kernel
-from genm._math.gains import Floats
+from genm._math.exact.rank_gains import Floats
+from genm._math.parallel import kernel
 
 
 @kernel

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from genm._math.compiled import kernel
 from genm._math.lanes import WIDTH, at_most, fill, load, store
+from genm._math.parallel import kernel
 
 N_CHAINS = WIDTH
 

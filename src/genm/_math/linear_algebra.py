@@ -10,8 +10,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.compiled import kernel, over_ranges
 from genm._math.lanes import fill, load, store
+from genm._math.parallel import kernel, over_ranges
 
 Array = NDArray[np.float64]
 

@@ -12,8 +12,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.compiled import kernel, over_ranges
 from genm._math.elementary import logarithm2
+from genm._math.parallel import kernel, over_ranges
 
 AP, P, R, NDCG, RR, RPREC, BPREF, JUDGED, SUCCESS, IPREC = range(10)
 """What column 0 of a plan may hold."""

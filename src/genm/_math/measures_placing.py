@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from genm._math.compiled import kernel, over_ranges
-from genm._math.measures_hits import Codes, Floats, Hits, Ints, as_codes, as_ints, no_hits
+from genm._math.hits import Codes, Floats, Hits, Ints, as_codes, as_ints, no_hits
+from genm._math.parallel import kernel, over_ranges
 
 _FEW = 100  # up to here comparing a query's rows with each judged one beats searching for their places
 

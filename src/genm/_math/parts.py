@@ -7,7 +7,7 @@ nothing there to call.
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from genm._math.compiled import kept
+from genm._math.parallel import kept
 
 F = TypeVar("F", bound=Callable[..., Any])
 

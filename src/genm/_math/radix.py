@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.compiled import kernel
+from genm._math.parallel import kernel
 
 N_COUNTS = 2048
 """Length of the counter that the sort needs."""

@@ -11,8 +11,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.compiled import kernel, over_ranges
 from genm._math.elementary import STEEPEST, arctangent, exponential
+from genm._math.parallel import kernel, over_ranges
 from genm._math.radix import N_COUNTS, Count, downward_keys, sort_pairs
 
 KINDS = ("none", "atan", "sigmoid", "rank", "reciprocal", "minmax", "affine", "max", "l2", "sum", "zscore")

@@ -9,12 +9,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.compiled import kernel
+from genm._math.average_precision_kernels import Ranks, Store, invert_tile, pair_by_ratio, pair_by_score
 from genm._math.elementary import exponential
 from genm._math.lanes import fill, load, store, total
+from genm._math.parallel import kernel
 from genm._math.parts import part
 from genm._math.smooth_gradient import mean_relevant, spread_powers
-from genm._math.smooth_kernels import Ranks, Store, invert_tile, pair_by_ratio, pair_by_score
 from genm._math.tile_kernels import Array
 
 

@@ -5,11 +5,11 @@ The legend is in `smooth_kernels`. Each adds to what the kernels for the sorted 
 
 import numpy as np
 
-from genm._math.compiled import kernel
+from genm._math.average_precision_kernels import Ranks, Store
 from genm._math.elementary import STEEPEST, exponential
+from genm._math.parallel import kernel
 from genm._math.parts import part
 from genm._math.smooth_hessian import HessianSums
-from genm._math.smooth_kernels import Ranks, Store
 from genm._math.tile_kernels import Array
 
 

@@ -11,9 +11,9 @@ after rounding was larger before. Only pairs that this does not separate are loo
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.compiled import kept, kernel
-from genm._math.gains import BLOCK, Floats, Ints, Problem
+from genm._math.exact.rank_gains import BLOCK, Floats, Ints, Problem
 from genm._math.growing import longer_ints
+from genm._math.parallel import kept, kernel
 
 Singles = NDArray[np.float32]
 
@@ -110,7 +110,7 @@ def _lowest_relevant(problem: Problem, task: int, end: int, weights: Floats) -> 
 
 @kernel
 def _highest_of(reach: Floats, weights: Floats) -> float:
-    """Return a fused score that no row of a block exceeds; see `genm._math.gains.Blocks`."""
+    """Return a fused score that no row of a block exceeds; see `genm._math.exact.rank_gains.Blocks`."""
     total = 0.0
     for k in range(len(weights)):
         total += weights[k]

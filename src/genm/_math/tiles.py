@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from genm._math.compiled import over_items
+from genm._math.parallel import over_items
 from genm.errors import InputError
 
 TILE = 64

@@ -7,7 +7,7 @@ tied: a matrix product may round the same row differently depending on where it 
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.compiled import kernel, over_ranges
+from genm._math.parallel import kernel, over_ranges
 
 _BLOCK = 4096
 

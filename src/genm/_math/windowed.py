@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from genm._math.compiled import kernel, over_ranges
+from genm._math.average_precision import blocks_of, store_of
+from genm._math.average_precision_kernels import Ranks, Store, rank_range
 from genm._math.elementary import TAIL, exponential
-from genm._math.smooth_ap import blocks_of, store_of
-from genm._math.smooth_kernels import Ranks, Store, rank_range
+from genm._math.parallel import kernel, over_ranges
 from genm._math.tile_kernels import Array, bound_tile, first_below, fuse_tile
 from genm._math.tiles import Tiles, mean
 from genm.errors import InputError

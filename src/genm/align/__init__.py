@@ -2,8 +2,8 @@
 
 from genm.align.aligned import UNJUDGED, Aligned, check_aligned, drop_rankers, renormalize, select_rankers
 from genm.align.coverage import Coverage
-from genm.align.normalizers import ENGINES, normalizer_of
 from genm.align.runs import align_runs
+from genm.normalizers import ENGINES, normalizer_of
 
 __all__ = [
     "ENGINES",

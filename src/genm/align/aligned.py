@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from genm._math.scaling import scale_lists
 from genm.align.coverage import Coverage, coverage_of
-from genm.align.normalizers import Normalize, normalizers_of, rules_of
 from genm.errors import InputError
 from genm.ids import Ids
+from genm.normalizers import Normalize, normalizers_of, rules_of
 from genm.records import Normalizer, Note, check_kind, contents
 
 UNJUDGED = np.int32(-(2**31))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.joining import count_shared
+from genm._math.alignment import count_shared
 from genm._math.scaling import rank_lists
 
 DEPTHS = (5, 10, 20, 100)

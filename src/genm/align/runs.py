@@ -7,13 +7,13 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math import joining
-from genm._math.compiled import over_ranges
+from genm._math import alignment
+from genm._math.parallel import over_ranges
 from genm._math.scaling import scale_lists
 from genm.align.aligned import UNJUDGED, Aligned, grouped_grades, offsets
-from genm.align.normalizers import Normalize, normalizers_of, per_ranker, rules_of
 from genm.errors import InputError
 from genm.ids import Ids, find, unite
+from genm.normalizers import Normalize, normalizers_of, per_ranker, rules_of
 from genm.progress import Progress, silent
 from genm.records import Note, Qrels, Run, check_kind
 
@@ -142,18 +142,20 @@ def _join(lists: Sequence[_List], n_rankers: int, n_queries: int, n_docs: int) -
     n_rows, n_left = np.zeros(n_queries, np.int64), np.zeros(n_queries, np.int64)
     cost = np.diff(bounds)
     over_ranges(
-        lambda low, high: joining.match_entries(bounds, judged, n_docs, low, high, entries, codes, n_rows, n_left),
+        lambda low, high: alignment.match_entries(
+            bounds, judged, n_docs, low, high, entries, codes, n_rows, n_left
+        ),
         cost,
     )
     starts = offsets(n_rows)
     doc = np.empty(starts[-1], np.int32)
-    over_ranges(lambda low, high: joining.place_codes(bounds, codes, starts, low, high, doc), cost)
+    over_ranges(lambda low, high: alignment.place_codes(bounds, codes, starts, low, high, doc), cost)
     return _Joined(starts, doc, at, after, entries)
 
 
 def _enter(one: _List, at: NDArray[np.int64], after: NDArray[np.int64], entries: NDArray[np.int32]) -> None:
     over_ranges(
-        lambda low, high: joining.enter_codes(
+        lambda low, high: alignment.enter_codes(
             one.starts, one.doc, one.code, one.place, at, after, low, high, entries
         ),
         np.diff(one.starts),
@@ -170,7 +172,7 @@ def _place(
 ) -> None:
     at, after, values = joined.at[column], joined.after[column], _plain(score, np.float64)
     over_ranges(
-        lambda low, high: joining.place_scores(
+        lambda low, high: alignment.place_scores(
             one.starts,
             values,
             one.place,
@@ -198,7 +200,7 @@ def _grades(
     query = np.repeat(np.arange(n_queries), lengths)
     entry = np.arange(len(qrels.doc)) + np.repeat(joined.at[-1] - qrels.starts[:-1], lengths)
     row = joined.entries[entry]
-    found = row != joining.NOWHERE
+    found = row != alignment.NOWHERE
     relevance[joined.starts[query[found]] + row[found]] = qrels.relevance[found]
     starts, left = grouped_grades(query[~found], qrels.relevance[~found], n_queries)
     return relevance, starts, left

@@ -21,7 +21,7 @@ from genm.cli import (
     reproduce,
     update,
 )
-from genm.cli.exits import exit_code, watching_the_reader
+from genm.cli.exit_codes import exit_code, watching_the_reader
 from genm.cli.verbs import described
 
 TEXT = """Learn how to blend your rankers: weights that maximise a ranking measure, with held-out evidence.

@@ -2,7 +2,7 @@
 
 import typer
 
-from genm.cli.show import Format, Output, print_json, print_table, print_tsv, say
+from genm.cli.console import Format, Output, print_json, print_table, print_tsv, say
 from genm.cli.verbs import add_verb, described
 
 SUMMARY = "Look at what is kept on disk, or clear it."

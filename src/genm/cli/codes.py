@@ -1,3 +1,3 @@
-"""The codes that the command exits with; `genm.cli.exits` says when. Needs nothing, so that it is there at once."""
+"""The codes that the command exits with; `genm.cli.exit_codes` says when. Imports nothing."""
 
 FAULT, INTERRUPTED, READER_GONE, TERMINATED = 2, 130, 141, 143

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from genm.cli.show import Format, Output, print_json, print_table, print_tsv, progress_bars, say, say_notes
+from genm.cli.console import Format, Output, print_json, print_table, print_tsv, progress_bars, say, say_notes
 from genm.cli.verbs import add_verb, described
 
 if TYPE_CHECKING:

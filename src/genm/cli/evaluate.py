@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from genm.cli.inputs import (
+from genm.cli.console import Format, Output, print_json, print_table, print_tsv, progress_bars, say_notes
+from genm.cli.options import (
     DuplicateRule,
     Duplicates,
     Judgments,
@@ -19,7 +20,6 @@ from genm.cli.inputs import (
     read_runs,
     split_list,
 )
-from genm.cli.show import Format, Output, print_json, print_table, print_tsv, progress_bars, say_notes
 from genm.cli.verbs import add_verb
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from genm.cli.compare import p_text
-from genm.cli.show import print_table, print_text
+from genm.cli.console import print_table, print_text
 
 if TYPE_CHECKING:
     from genm.evidence import Evidence

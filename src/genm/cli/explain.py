@@ -4,9 +4,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from genm.cli.console import Format, Output, print_json, print_tsv, progress_bars, say, say_notes
 from genm.cli.explain_show import as_json, as_tsv, query_json, query_tables, query_tsv, tables
 from genm.cli.fit import METHODS
-from genm.cli.inputs import (
+from genm.cli.options import (
     STDIN,
     DuplicateRule,
     Duplicates,
@@ -17,10 +18,9 @@ from genm.cli.inputs import (
     read_judgments,
     read_runs,
 )
-from genm.cli.show import Format, Output, print_json, print_tsv, progress_bars, say, say_notes
 from genm.cli.verbs import add_verb
 from genm.errors import InputError
-from genm.files import write_text
+from genm.io import write_text
 
 if TYPE_CHECKING:
     from genm.align import Aligned
@@ -142,7 +142,7 @@ def _one_query(
     import numpy as np
 
     from genm.explain import explain_documents, gains_by_query
-    from genm.explain.documents import position_of
+    from genm.explain.contributions import position_of
 
     found = explain_documents(aligned, model.weights, query, doc_id=doc, top=top)
     gains = None
@@ -187,6 +187,6 @@ def _ensemble(
 
 def _check_drawing() -> None:
     """Say that drawing needs an extra before the work, not after it."""
-    from genm.draw import new_figure
+    from genm.plotting import new_figure
 
     new_figure(1.0, 1.0)

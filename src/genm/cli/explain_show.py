@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from genm.cli.compare import p_text
-from genm.cli.show import print_lines, print_table, print_text
+from genm.cli.console import print_lines, print_table, print_text
 
 if TYPE_CHECKING:
     from genm.explain import Choice, Explained, Figure, QueryGains, Worth
@@ -253,7 +253,7 @@ def _between(low: float, high: float) -> str:
 
 
 def _signed(value: float) -> str:
-    from genm.explain.words import signed
+    from genm.explain.text import signed
 
     return signed(value)
 

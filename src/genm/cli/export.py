@@ -4,20 +4,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from genm.cli.inputs import DuplicateRule, Duplicates, Lenient, OutputFile, check_output, named_paths, read_runs
-from genm.cli.show import (
-    Format,
-    print_json,
-    print_lines,
-    print_table,
-    print_tsv,
-    progress_bars,
-    say,
-    say_notes,
-)
+from genm.cli.console import Format, print_json, print_lines, print_table, print_tsv, progress_bars, say, say_notes
+from genm.cli.options import DuplicateRule, Duplicates, Lenient, OutputFile, check_output, named_paths, read_runs
 from genm.cli.verbs import add_verb
 from genm.errors import InputError
-from genm.files import write_text
+from genm.io import write_text
 
 if TYPE_CHECKING:
     from genm.export import Target

@@ -5,7 +5,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from genm.cli.ahead import compiling_ahead
+from genm.cli.compilation import compiling_ahead
+from genm.cli.console import (
+    Format,
+    Output,
+    print_json,
+    print_table,
+    print_tsv,
+    progress_bars,
+    say,
+    say_notes,
+    weight_text,
+)
 from genm.cli.evidence import LEARNED, evidence_json, evidence_table, evidence_tsv
 from genm.cli.fit_exact import (
     Certify,
@@ -30,7 +41,7 @@ from genm.cli.fit_target import (
     takes_equal_only,
     target_rules,
 )
-from genm.cli.inputs import (
+from genm.cli.options import (
     Depth,
     DuplicateRule,
     Duplicates,
@@ -44,17 +55,6 @@ from genm.cli.inputs import (
     normalizers,
     read_judgments,
     read_runs,
-)
-from genm.cli.show import (
-    Format,
-    Output,
-    print_json,
-    print_table,
-    print_tsv,
-    progress_bars,
-    say,
-    say_notes,
-    weight_text,
 )
 from genm.cli.verbs import add_verb
 from genm.errors import InputError
@@ -198,7 +198,7 @@ def _options(
     method: str, measure: str, level: int, given: dict[str, Any], judged: bool, normalize_auto: bool
 ) -> dict[str, Any]:
     """Return the fuser's options; what it would refuse is refused here, before any file is read."""
-    from genm.auto import make_fuser
+    from genm.learn.auto import make_fuser
 
     if method not in METHODS:
         raise InputError(f"--method {method}: expected one of {', '.join(METHODS)}.")
@@ -233,7 +233,7 @@ def _beta(text: str) -> dict[str, float]:
 
 
 def _fit_without_labels(aligned: "Aligned", options: dict[str, Any]) -> "Fuser":
-    from genm.auto import make_fuser
+    from genm.learn.auto import make_fuser
 
     say("no judgments: learning without labels (UnsEnM); there is no held-out figure to show")
     return make_fuser("uns", **options).fit(aligned)

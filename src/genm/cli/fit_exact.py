@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from genm.cli.show import print_text, print_tsv
+from genm.cli.console import print_text, print_tsv
 from genm.errors import InputError
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def exact_options(
 
 def learner(method: str, measure: str, options: dict[str, Any], progress: "Progress") -> "Callable[[], Fuser]":
     """Return what makes fusers; only the first, which learns from all queries, proves its weights."""
-    from genm.auto import make_fuser
+    from genm.learn.auto import make_fuser
 
     if not options.get("certify"):
         return lambda: make_fuser(method, measure=measure, **options)

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from genm.cli.show import say
+from genm.cli.console import say
 
 if TYPE_CHECKING:
     from genm.align import Aligned

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from genm.cli.console import say, say_notes
 from genm.cli.export import target_names
-from genm.cli.inputs import per_ranker
-from genm.cli.show import say, say_notes
+from genm.cli.options import per_ranker
 from genm.errors import InputError
 
 if TYPE_CHECKING:

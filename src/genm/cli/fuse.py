@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from genm.cli.inputs import (
+from genm.cli.console import progress_bars, say_notes
+from genm.cli.options import (
     Depth,
     DuplicateRule,
     Duplicates,
@@ -20,7 +21,6 @@ from genm.cli.inputs import (
     read_runs,
     weights_by_name,
 )
-from genm.cli.show import progress_bars, say_notes
 from genm.cli.verbs import add_verb
 from genm.errors import InputError
 

@@ -5,7 +5,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from genm.cli.inputs import (
+from genm.cli.console import (
+    Format,
+    Output,
+    print_json,
+    print_lines,
+    print_table,
+    print_tsv,
+    progress_bars,
+    say_notes,
+)
+from genm.cli.options import (
     Depth,
     DuplicateRule,
     Duplicates,
@@ -16,7 +26,6 @@ from genm.cli.inputs import (
     read_judgments,
     read_runs,
 )
-from genm.cli.show import Format, Output, print_json, print_lines, print_table, print_tsv, progress_bars, say_notes
 from genm.cli.verbs import add_verb
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from genm.cli.inputs import split_list
-from genm.cli.show import progress_bars, say, say_notes
+from genm.cli.console import progress_bars, say, say_notes
+from genm.cli.options import split_list
 from genm.cli.verbs import add_verb
 from genm.errors import InputError
 

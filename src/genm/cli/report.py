@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from genm.cli.inputs import (
+from genm.cli.console import print_lines, progress_bars, say, say_notes
+from genm.cli.options import (
     STDIN,
     DuplicateRule,
     Duplicates,
@@ -23,7 +24,6 @@ from genm.cli.inputs import (
     read_judgments,
     read_runs,
 )
-from genm.cli.show import print_lines, progress_bars, say, say_notes
 from genm.cli.verbs import add_verb
 from genm.errors import InputError
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from genm.model import Model
     from genm.progress import Progress
     from genm.report.payload import InputFile, Report
-    from genm.report.texts import Texts
+    from genm.report.queries import Texts
 
 TEXT = """Show what a model is worth: gains and whether they are luck, weights and how sure they are, every query.
 
@@ -90,9 +90,9 @@ def report(
     from genm.align import align_runs
     from genm.model import check_rankers, load_model
     from genm.read import read_query_weights
-    from genm.report.gather import Source, build_report
+    from genm.report.build import Source, build_report
+    from genm.report.queries import add_texts
     from genm.report.sample import DETAIL_QUERIES
-    from genm.report.texts import add_texts
 
     others = (qrels, query_weights, texts, query_texts)
     named = named_paths(runs, *others)
@@ -155,7 +155,7 @@ def _evidence(
 ) -> "tuple[Kept, str | None]":
     """Return the evidence, and where it was read; None if it had to be computed."""
     from genm.evidence import evidence_path, fingerprint, load_evidence, why_not_of
-    from genm.report.gather import compute_evidence
+    from genm.report.build import compute_evidence
 
     beside = evidence_path(model_path)
     if not beside.exists():
@@ -190,7 +190,7 @@ def _check_not_read(path: str, inputs: Iterable[str | None]) -> None:
 
 
 def _reader(path: str | None, progress: "Progress") -> "Texts | None":
-    from genm.report.texts import read_texts
+    from genm.report.queries import read_texts
 
     return None if path is None else lambda wanted: read_texts(path, wanted, progress=progress)
 
@@ -203,7 +203,7 @@ def _command(runs: list[str], path: str, form: ReportFormat, options: "dict[str,
 
 def _files(paths: "dict[str, str | None]") -> "tuple[InputFile, ...]":
     """Return name, hash and size of every file that was read; several are hashed at a time."""
-    from genm._math.compiled import over_items
+    from genm._math.parallel import over_items
 
     given = [(role, path) for role, path in paths.items() if path is not None]
     return tuple(over_items(lambda pair: _file(*pair), given))
@@ -230,7 +230,8 @@ def _versions() -> dict[str, str]:
 
 
 def _write(path: str, form: ReportFormat, found: "Report") -> None:
-    from genm.report import render_report, write_text
+    from genm.io import write_text
+    from genm.report import render_report
 
     if path == STDIN:
         print_lines(render_report(found, form.value).removesuffix("\n").split("\n"))

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from genm.cli.ahead import compiling_ahead
-from genm.cli.inputs import split_list
-from genm.cli.show import Format, Output, print_json, print_table, print_tsv, progress_bars, say, say_notes
+from genm.cli.compilation import compiling_ahead
+from genm.cli.console import Format, Output, print_json, print_table, print_tsv, progress_bars, say, say_notes
+from genm.cli.options import split_list
 from genm.cli.verbs import add_verb
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def reproduce(
 
 def _check_plots() -> None:
     """Refuse before the long work, not after it, if nothing could be drawn."""
-    from genm.draw import new_figure
+    from genm.plotting import new_figure
 
     new_figure()
 

@@ -9,18 +9,7 @@ from typing import Annotated
 
 import typer
 
-from genm.cli.inputs import (
-    STDIN,
-    DuplicateRule,
-    Duplicates,
-    Lenient,
-    Runs,
-    check_output,
-    named_paths,
-    read_judgments,
-    read_runs,
-)
-from genm.cli.show import (
+from genm.cli.console import (
     Format,
     Output,
     print_json,
@@ -30,6 +19,17 @@ from genm.cli.show import (
     say,
     say_notes,
     weight_text,
+)
+from genm.cli.options import (
+    STDIN,
+    DuplicateRule,
+    Duplicates,
+    Lenient,
+    Runs,
+    check_output,
+    named_paths,
+    read_judgments,
+    read_runs,
 )
 from genm.cli.verbs import add_verb
 from genm.errors import InputError

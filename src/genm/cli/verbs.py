@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from typer.core import TyperCommand
 
-from genm.cli.exits import CallError
+from genm.cli.exit_codes import CallError
 
 if TYPE_CHECKING:
     import typer

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.measures_hits import Hits
+from genm._math.hits import Hits
 from genm._math.measures_placing import hits_of_scores
 from genm._math.weighted import weighted_sum
 from genm.align import UNJUDGED, Aligned, check_aligned

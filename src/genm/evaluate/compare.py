@@ -7,7 +7,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math import paired
+from genm._math import significance
 from genm.errors import InputError
 from genm.evaluate.evaluation import Evaluation
 from genm.ids import find
@@ -107,19 +107,19 @@ def compare_runs(
         notes.append(Note("single-query", 1, "only one query is compared: that is no evidence, so p is 1."))
 
     others = [r for r in range(n_runs) if r != base]
-    differences = paired.rounded(values[others] - values[base])
+    differences = significance.rounded(values[others] - values[base])
     columns = np.ascontiguousarray(differences.transpose(1, 0, 2).reshape(n_queries, -1))
     rng = np.random.default_rng(seed)
-    low, high = paired.bootstrap_interval(columns, confidence, n_resamples, rng)
+    low, high = significance.bootstrap_interval(columns, confidence, n_resamples, rng)
     raw: dict[Test, Floats] = {}
     for test in dict.fromkeys(tests):
         if test == "wilcoxon":
-            raw[test] = paired.wilcoxon(columns)
+            raw[test] = significance.wilcoxon(columns)
         elif test == "t":
-            raw[test] = paired.student(columns)
+            raw[test] = significance.student(columns)
         else:
-            raw[test] = paired.randomization(columns, n_resamples, rng)
-    adjusted = {test: paired.holm(p) if correction == "holm" else p for test, p in raw.items()}
+            raw[test] = significance.randomization(columns, n_resamples, rng)
+    adjusted = {test: significance.holm(p) if correction == "holm" else p for test, p in raw.items()}
 
     means = values.mean(axis=1)
     contrasts = []

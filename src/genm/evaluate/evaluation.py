@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.measures_hits import hits_of_run
+from genm._math.hits import hits_of_run
 from genm.errors import InputError
 from genm.evaluate.joining import codes_in
 from genm.evaluate.measures import Measure, parse_measure, parse_measures

@@ -7,7 +7,7 @@ glance at their last eight bytes; only the others are compared in full.
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.compiled import kernel, over_ranges
+from genm._math.parallel import kernel, over_ranges
 from genm.ids import Ids, find
 
 Bytes = NDArray[np.uint8]

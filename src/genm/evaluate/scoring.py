@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genm._math import measures as kinds
+from genm._math.hits import Hits, descending, tie_extremes
 from genm._math.measures import measure_values
-from genm._math.measures_hits import Hits, descending, tie_extremes
 from genm.errors import InputError
 from genm.evaluate.measures import Measure, MeasureName
 from genm.ids import Ids

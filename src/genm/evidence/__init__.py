@@ -1,9 +1,6 @@
 """Weights with their proof: what they reach on queries they have not seen, beside what needs no learning."""
 
-from genm.evidence.fewer import FewerQueries, learn_from_fewer
-from genm.evidence.files import evidence_path, load_evidence, save_evidence, why_not_of
-from genm.evidence.fingerprints import fingerprint
-from genm.evidence.gathering import (
+from genm.evidence.evidence import (
     BEST_SINGLE,
     RRF,
     UNIFORM,
@@ -16,9 +13,12 @@ from genm.evidence.gathering import (
     single_values,
     with_evidence,
 )
+from genm.evidence.fewer import FewerQueries, learn_from_fewer
+from genm.evidence.fingerprints import fingerprint
 from genm.evidence.given import GivenFuser
 from genm.evidence.kept import Kept, keep_evidence
-from genm.evidence.refits import Refits, refit_resampled
+from genm.evidence.resampling import Refits, refit_resampled
+from genm.evidence.storage import evidence_path, load_evidence, save_evidence, why_not_of
 
 __all__ = [
     "BEST_SINGLE",

@@ -7,14 +7,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.compiled import over_items
+from genm._math.parallel import over_items
 from genm.align import Aligned
-from genm.auto import AutoFuser
-from genm.crossval import measure_queries
 from genm.errors import ConvergenceWarning
-from genm.evidence.gathering import Evidence
-from genm.evidence.refits import learns_nothing, teaching_queries
+from genm.evidence.crossval import measure_queries
+from genm.evidence.evidence import Evidence
+from genm.evidence.resampling import learns_nothing, teaching_queries
 from genm.learn import Fuser
+from genm.learn.auto import AutoFuser
 from genm.progress import Progress, silent
 
 Array = NDArray[np.float64]

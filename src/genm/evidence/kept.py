@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 from genm.align import Aligned
+from genm.evidence.evidence import Evidence
 from genm.evidence.fewer import FewerQueries, learn_from_fewer
 from genm.evidence.fingerprints import fingerprint
-from genm.evidence.gathering import Evidence
-from genm.evidence.refits import Refits, refit_resampled
+from genm.evidence.resampling import Refits, refit_resampled
 from genm.learn import Fuser
 from genm.progress import Progress, silent
 

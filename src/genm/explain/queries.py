@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from genm._math.linear_algebra import weighted_mean
 from genm.align import Aligned, drop_rankers
 from genm.evaluate import AlignedEvaluator, Measure
-from genm.explain.documents import Weights
+from genm.explain.contributions import Weights
 from genm.fuse import fuse_scores
 from genm.ids import Ids
 

@@ -14,15 +14,15 @@ from typing import NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.ascent import Ascent, as_distribution, quasi_newton
-from genm._math.compiled import over_items
 from genm._math.folds import fold_of_queries
 from genm._math.linear_algebra import dot, times
+from genm._math.parallel import over_items
+from genm._math.simplex_optimizers import Ascent, as_distribution, quasi_newton
 from genm.align import Aligned
-from genm.auto import CLOSE_ENOUGH, SHRINKAGE, UNLESS_SHOWN, Shrunk, clearly_best, hold_back, shrink
 from genm.errors import InputError
 from genm.evaluate import Measure
 from genm.explain.views import View, Views, members_of
+from genm.learn.auto import CLOSE_ENOUGH, SHRINKAGE, UNLESS_SHOWN, Shrunk, clearly_best, hold_back, shrink
 from genm.learn.scorer import Scorer, direct_search
 
 Array = NDArray[np.float64]

@@ -6,15 +6,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.compiled import n_threads
 from genm._math.linear_algebra import weighted_mean
+from genm._math.parallel import n_threads
 from genm.align import Aligned, select_rankers
-from genm.auto import make_fuser
-from genm.crossval import check_folds, cross_validate, measure_queries
 from genm.errors import InputError
 from genm.evaluate import Measure
+from genm.evidence.crossval import check_folds, cross_validate, measure_queries
 from genm.explain.refits import SharedRefits
 from genm.explain.views import members_of
+from genm.learn.auto import make_fuser
 from genm.progress import Progress, silent
 
 Array = NDArray[np.float64]

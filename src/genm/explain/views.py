@@ -9,13 +9,13 @@ from typing import NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from genm._math.average_precision import smooth_ap
 from genm._math.linear_algebra import row_products
-from genm._math.smooth_ap import smooth_ap
 from genm._math.thinning import Thinner
 from genm._math.tiles import mean
 from genm.align import Aligned, select_rankers
 from genm.evaluate import Measure
-from genm.learn.problem import Problem, sharpness_for
+from genm.learn.objectives import Problem, sharpness_for
 from genm.learn.scorer import Scorer
 
 Array = NDArray[np.float64]

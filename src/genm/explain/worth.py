@@ -9,8 +9,8 @@ from genm.align import Aligned
 from genm.errors import InputError
 from genm.evaluate import Measure, MeasureLike, compare_runs, parse_measure
 from genm.explain.agreement import Agreement, rank_agreement
-from genm.explain.choosing import Choice, choose_exhaustively, choose_greedily, joint_interval, weighted
 from genm.explain.shapley import sampled_orders, sampled_values, sets_on_the_way, shapley_values
+from genm.explain.subset_choice import Choice, choose_exhaustively, choose_greedily, joint_interval, weighted
 from genm.explain.subsets import SubsetValues
 from genm.learn.scorer import with_level
 from genm.progress import Progress, silent

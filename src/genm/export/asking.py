@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from genm.errors import ExportError
-from genm.export.matching import line_of
+from genm.export.normalizer_match import line_of
 from genm.export.target import Order, Part, Setting
 
 SIZE = Setting("size", "10", "how many results to return", "count")

@@ -8,7 +8,7 @@ import numpy as np
 from genm.align import Aligned
 from genm.errors import InputError
 from genm.export.lines import nearest_lines
-from genm.export.ordering import order_for
+from genm.export.plan import order_for
 from genm.export.registry import find_target
 from genm.export.simulation import ranking, top
 from genm.export.target import Lists

@@ -7,14 +7,14 @@ import re
 import sys
 from pathlib import Path
 
-from genm.export.names import py_literal
+from genm.export.export import training_rules
+from genm.export.quoting import py_literal
 from genm.export.registry import targets
-from genm.export.settling import WINDOW
+from genm.export.settings import WINDOW
 from genm.export.stepwise import normalized
 from genm.export.target import Setting, Target
-from genm.export.training import training_rules
 from genm.export.writing import export_model
-from genm.files import write_text
+from genm.io import write_text
 from genm.model import Model
 from genm.records import Normalizer
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from genm.errors import ExportError
-from genm.export import (
+from genm.export.engines import (
     azure,
     elasticsearch,
     haystack,

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from genm.align import Aligned
 from genm.errors import ExportError
 from genm.export.lines import nearest_lines
-from genm.export.ordering import Reason, order_for
+from genm.export.plan import Reason, order_for
 from genm.export.registry import find_target, targets
 from genm.export.target import Exported, Target
 from genm.learn import align_for_model

@@ -6,14 +6,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from genm.align.normalizers import Normalize
-from genm.auto import make_fuser
 from genm.errors import InputError, MissingExtraError
 from genm.evaluate import Measure, MeasureLike, evaluate_aligned, parse_measure
 from genm.fuse import fuse_scores
 from genm.interop.tables import Table
+from genm.learn.auto import make_fuser
 from genm.learn.scorer import with_level
 from genm.model import Model
+from genm.normalizers import Normalize
 from genm.records import Normalizer
 
 try:

@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 from genm._math.scaling import scale_lists
 from genm.align import UNJUDGED, Aligned
 from genm.align.aligned import offsets
-from genm.align.normalizers import Normalize, normalizers_of, rules_of
 from genm.errors import InputError
 from genm.ids import Ids, encode
+from genm.normalizers import Normalize, normalizers_of, rules_of
 
 Array = NDArray[np.float64]
 T = TypeVar("T", bound=np.generic)

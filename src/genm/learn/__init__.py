@@ -1,7 +1,7 @@
 """The fusers: ways to learn one weight per ranker, all under one contract."""
 
-from genm.learn._base import Fuser, Step
 from genm.learn.barrier import BarrierFuser
+from genm.learn.base import Fuser, Step
 from genm.learn.boost import BoostFuser
 from genm.learn.cotrain import CotrainFuser
 from genm.learn.exact import ExactFuser

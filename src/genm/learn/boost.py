@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from genm._math.elementary import exponentials, logarithms
 from genm._math.linear_algebra import dot, times
 from genm.align import Aligned
-from genm.learn._base import Fuser, Step
-from genm.learn.multistart import check_stopping
-from genm.learn.problem import Problem
+from genm.learn.base import Fuser, Step
+from genm.learn.batch import check_stopping
+from genm.learn.objectives import Problem
 
 Array = NDArray[np.float64]
 

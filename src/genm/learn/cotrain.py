@@ -5,15 +5,15 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.compiled import over_items
 from genm._math.linear_algebra import dot
+from genm._math.parallel import over_items
 from genm.align import Aligned, check_aligned
 from genm.errors import InputError
-from genm.learn._base import Fuser, Step
+from genm.learn.base import Fuser, Step
+from genm.learn.batch import check_stopping
 from genm.learn.lessons import FreeLessons, Lessons
-from genm.learn.multistart import check_stopping
-from genm.learn.problem import Beta
-from genm.learn.quality import Labels, Quality
+from genm.learn.objectives import Beta
+from genm.learn.ranker_quality import Labels, Quality
 from genm.learn.schedule import STRIDE, Schedule, check_free, check_schedule
 from genm.learn.starts import Starts, starting_points
 from genm.records import Note
@@ -31,8 +31,8 @@ class CotrainFuser(Fuser):
     one ranker gets weight 1. No judgment is read.
 
     The paper does not say how to choose the start without labels. Here it is estimated from what the rankers
-    put on top (`genm.learn.quality`): `estimate_`. Co-training from there favours the ranker in the middle of
-    a group of similar ones, and measured over many sets of rankers it gained nothing on the estimate
+    put on top (`genm.learn.ranker_quality`): `estimate_`. Co-training from there favours the ranker in the middle
+    of a group of similar ones, and measured over many sets of rankers it gained nothing on the estimate
     (docs/unsupervised.md). So `weights_` go only the share `trust` of the way from the estimate to the end of
     co-training, by default none of it; `trust=1` is Algorithm 4. If several `starts` are given, the end is taken
     whose ensemble is nearest to the estimate's, in the squared difference of scores that P8's penalty uses.

@@ -8,20 +8,20 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.ascent import quasi_newton
-from genm._math.cells import Optimum, best_weights
 from genm._math.climbing import climb
-from genm._math.crossings import line_profile, value_at
-from genm._math.gains import Problem as Tasks
+from genm._math.exact.branch_and_bound import Optimum, best_weights
+from genm._math.exact.line_search import line_profile, value_at
+from genm._math.exact.rank_gains import Problem as Tasks
+from genm._math.simplex_optimizers import quasi_newton
 from genm.align import Aligned
 from genm.errors import ConvergenceWarning, InputError
 from genm.evaluate import Measure, MeasureLike, parse_measure
-from genm.learn._base import Fuser, Step
 from genm.learn.barrier import BarrierFuser
+from genm.learn.base import Fuser, Step
 from genm.learn.newton import NewtonFuser
+from genm.learn.objectives import Beta, Problem
 from genm.learn.online import OnlineFuser
 from genm.learn.plateau import Plateau, centre_of_plateau, plateau_around
-from genm.learn.problem import Beta, Problem
 from genm.learn.scorer import Scorer, with_level
 from genm.learn.starts import simple_starts
 from genm.learn.tasks import tasks_of

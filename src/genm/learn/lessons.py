@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genm._math.agreement import Moments, agreement_penalty, score_moments
-from genm._math.ascent import as_distribution, project_to_simplex
 from genm._math.linear_algebra import dot, times
+from genm._math.simplex_optimizers import as_distribution, project_to_simplex
 from genm.align import Aligned
-from genm.learn.problem import Beta, Problem
-from genm.learn.quality import Labels, estimate_quality, fake_labels, units_of
+from genm.learn.objectives import Beta, Problem
+from genm.learn.ranker_quality import Labels, estimate_quality, fake_labels, units_of
 from genm.learn.schedule import Schedule
 from genm.records import Note
 

@@ -3,9 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.ascent import Ascent, Watch, newton
-from genm.learn.multistart import MultistartFuser
-from genm.learn.problem import Beta, Problem
+from genm._math.simplex_optimizers import Ascent, Watch, newton
+from genm.learn.batch import MultistartFuser
+from genm.learn.objectives import Beta, Problem
 from genm.learn.starts import Starts
 
 Array = NDArray[np.float64]

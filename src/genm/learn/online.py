@@ -5,16 +5,16 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.ascent import as_distribution, project_to_simplex
-from genm._math.compiled import over_items
+from genm._math.average_precision import smooth_ap
 from genm._math.linear_algebra import dot
-from genm._math.smooth_ap import smooth_ap
+from genm._math.parallel import over_items
+from genm._math.simplex_optimizers import as_distribution, project_to_simplex
 from genm._math.tiles import Tiles, build_tiles, take
 from genm.align import Aligned, check_aligned
 from genm.errors import InputError, ModelError
-from genm.learn._base import Fuser, Step
-from genm.learn.multistart import check_stopping
-from genm.learn.problem import Beta, Problem, beta_of, check_beta
+from genm.learn.base import Fuser, Step
+from genm.learn.batch import check_stopping
+from genm.learn.objectives import Beta, Problem, beta_of, check_beta
 from genm.learn.schedule import STRIDE, Schedule, check_free, check_schedule
 from genm.learn.starts import Starts, starting_points
 from genm.model import Model, OnlineState

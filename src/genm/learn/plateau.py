@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.crossings import NARROWEST, TOLERANCE, Room, line_profile
-from genm._math.gains import Problem
+from genm._math.exact.line_search import NARROWEST, TOLERANCE, Room, line_profile
+from genm._math.exact.rank_gains import Problem
 
 Array = NDArray[np.float64]
 

@@ -10,7 +10,7 @@ from genm._math.linear_algebra import weighted_mean
 from genm.align import Aligned
 from genm.errors import InputError
 from genm.evaluate import AlignedEvaluator, Measure
-from genm.learn.problem import Problem
+from genm.learn.objectives import Problem
 
 Array = NDArray[np.float64]
 

@@ -5,11 +5,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.ascent import Ascent, quasi_newton
+from genm._math.average_precision import smooth_ap
 from genm._math.linear_algebra import dot
-from genm._math.smooth_ap import smooth_ap
+from genm._math.simplex_optimizers import Ascent, quasi_newton
 from genm._math.tiles import mean
-from genm.learn.problem import Problem
+from genm.learn.objectives import Problem
 from genm.learn.scorer import Scorer
 
 Array = NDArray[np.float64]

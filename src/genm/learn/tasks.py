@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genm._math.elementary import logarithms2
-from genm._math.gains import BinaryMeasure, Problem, binary_problem, bpref_problem, graded_problem
+from genm._math.exact.rank_gains import BinaryMeasure, Problem, binary_problem, bpref_problem, graded_problem
 from genm.align import Aligned
 from genm.align.aligned import UNJUDGED, offsets, per_query
 from genm.evaluate import Measure

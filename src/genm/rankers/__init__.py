@@ -3,7 +3,7 @@
 `rank_collection` does it all; `make_ranker`, `read_documents` and `read_queries` are its parts.
 """
 
-from genm.rankers._base import Ranker
+from genm.rankers.base import Ranker
 from genm.rankers.ranking import PAPER_RANKERS, make_ranker, rank_collection, ranker_names
 from genm.rankers.text import DEFAULT, TextProfile, Texts, paper_profile, read_documents, read_queries
 

@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 from genm.cache import Arrays
 from genm.errors import InputError, MissingExtraError
 from genm.progress import Progress
-from genm.rankers._base import Array, Ranker, check_choice
+from genm.rankers.base import Array, Ranker, check_choice
 from genm.rankers.text import Texts
 
 Method = Literal["lucene", "robertson", "atire"]

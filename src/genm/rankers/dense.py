@@ -11,7 +11,7 @@ import numpy as np
 from genm.cache import Arrays
 from genm.errors import MissingExtraError
 from genm.progress import Progress
-from genm.rankers._base import Array, Ranker, check_choice, cosines
+from genm.rankers.base import Array, Ranker, check_choice, cosines
 from genm.rankers.text import Texts
 
 Model = Literal["wordllama", "minilm"]

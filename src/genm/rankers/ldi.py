@@ -18,7 +18,7 @@ from genm._math import lda_gibbs
 from genm.cache import Arrays
 from genm.errors import InputError
 from genm.progress import Progress
-from genm.rankers._base import Array, Ranker, check_sizes, cosines, in_threads
+from genm.rankers.base import Array, Ranker, check_sizes, cosines, in_threads
 from genm.rankers.text import Texts
 
 Topics = NDArray[np.unsignedinteger]

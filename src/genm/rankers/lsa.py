@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 
 from genm.cache import Arrays
 from genm.progress import Progress
-from genm.rankers._base import Array, Ranker, check_choice, check_sizes, cosines, inverse, scale_columns
+from genm.rankers.base import Array, Ranker, check_choice, check_sizes, cosines, inverse, scale_columns
 from genm.rankers.text import Texts
 from genm.rankers.weighting import entropy_weights, inverse_document_frequency, local_weights
 

@@ -13,12 +13,12 @@ from typing import ClassVar, Literal
 import numpy as np
 from scipy.sparse import csr_array
 
-from genm._math import plsi_em
+from genm._math import topic_models
 from genm._math.linear_algebra import row_products
 from genm.cache import Arrays
 from genm.errors import InputError
 from genm.progress import Progress
-from genm.rankers._base import (
+from genm.rankers.base import (
     Array,
     Ranker,
     check_choice,
@@ -147,7 +147,7 @@ def fit_mixture(
     model = _random_start(counts.shape, n_topics, generator)
     best, best_value, waited = model, -np.inf, 0
     for _ in range(n_steps):
-        _, *parameters = plsi_em.step(*seen, model.topics, model.documents, model.terms, exponent)
+        _, *parameters = topic_models.step(*seen, model.topics, model.documents, model.terms, exponent)
         model = Mixture(*parameters)
         if hidden is None:
             best = model
@@ -172,7 +172,7 @@ def choose_exponent(counts: csr_array, seed: int, progress: Progress) -> float:
         generator = np.random.default_rng([seed, _TRIAL_TOPICS])
         model = _random_start(counts.shape, _TRIAL_TOPICS, generator)
         for _ in range(_TRIAL_STEPS):
-            _, *parameters = plsi_em.step(*kept, model.topics, model.documents, model.terms, EXPONENTS[place])
+            _, *parameters = topic_models.step(*kept, model.topics, model.documents, model.terms, EXPONENTS[place])
             model = Mixture(*parameters)
         return _likelihood(hidden, model)
 
@@ -183,8 +183,8 @@ def choose_exponent(counts: csr_array, seed: int, progress: Progress) -> float:
 def fold_in(queries: csr_array, model: Mixture, exponent: float) -> Array:
     """Return P(z|q) of new texts with P(w|z) held fixed; zeros for a text without known terms."""
     folded = np.zeros((queries.shape[0], len(model.topics)))
-    right, prior = plsi_em.raised(model.terms, exponent), plsi_em.raised(model.topics, 1.0 - exponent)
-    plsi_em.fold_in(*_parts(queries), right, prior, exponent, _FOLD_STEPS, folded)
+    right, prior = topic_models.raised(model.terms, exponent), topic_models.raised(model.topics, 1.0 - exponent)
+    topic_models.fold_in(*_parts(queries), right, prior, exponent, _FOLD_STEPS, folded)
     return folded
 
 
@@ -203,9 +203,9 @@ def _random_start(shape: tuple[int, int], n_topics: int, generator: np.random.Ge
     return Mixture(np.full(n_topics, 1.0 / n_topics), documents / documents.sum(axis=0), terms / terms.sum(axis=0))
 
 
-def _likelihood(parts: plsi_em.Counts, model: Mixture) -> float:
-    return float(plsi_em.log_likelihood(*parts, model.documents * model.topics, model.terms))
+def _likelihood(parts: topic_models.Counts, model: Mixture) -> float:
+    return float(topic_models.log_likelihood(*parts, model.documents * model.topics, model.terms))
 
 
-def _parts(counts: csr_array) -> plsi_em.Counts:
+def _parts(counts: csr_array) -> topic_models.Counts:
     return counts.indptr.astype(np.int64), counts.indices.astype(np.int32), counts.data.astype(np.float64)

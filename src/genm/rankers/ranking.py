@@ -10,7 +10,7 @@ from genm.cache import Arrays, cached, content_key
 from genm.errors import InputError
 from genm.ids import Ids
 from genm.progress import Progress, silent
-from genm.rankers._base import Array, Ranker, content
+from genm.rankers.base import Array, Ranker, content
 from genm.rankers.bm25 import Bm25Ranker
 from genm.rankers.dense import DenseRanker
 from genm.rankers.ldi import LdiRanker

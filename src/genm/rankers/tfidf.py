@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from genm.cache import Arrays
 from genm.progress import Progress
-from genm.rankers._base import Array, Ranker, check_choice, scale_columns, unit_rows_sparse
+from genm.rankers.base import Array, Ranker, check_choice, scale_columns, unit_rows_sparse
 from genm.rankers.text import Texts
 from genm.rankers.weighting import IDF, TF, Idf, Tf, inverse_document_frequency, local_weights
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from genm.errors import FormatError
 from genm.progress import Progress, silent
-from genm.read.judgments import read_qrels
-from genm.read.report import Report, shown
+from genm.read.diagnostics import Report, shown
+from genm.read.readers import read_qrels
 from genm.read.sources import Source, decoded, open_source
 from genm.records import Collection, Note
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genm.ids import encode
-from genm.read.report import Place, Report, shown
+from genm.read.diagnostics import Place, Report, shown
 from genm.read.rows import Rows, segments, without
 
 PlaceOf = Callable[[int], Place]

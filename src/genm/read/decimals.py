@@ -11,7 +11,7 @@ import re
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.compiled import kernel
+from genm._math.parallel import kernel
 
 LOWEST, HIGHEST = -330, 308
 """Powers of ten in the table; with at most 19 digits, numbers below or above are tiny or too large."""

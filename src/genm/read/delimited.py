@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from genm.errors import FormatError
 from genm.read.cells import PlaceOf
 from genm.read.decimals import judge_number
-from genm.read.report import Report, shown
+from genm.read.diagnostics import Report, shown
 from genm.read.sources import Source, decoded
-from genm.read.table import known_names
+from genm.read.tables import known_names
 
 if TYPE_CHECKING:
     import polars as pl

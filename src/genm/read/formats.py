@@ -5,10 +5,10 @@ from typing import Literal, get_args
 from genm.errors import InputError
 from genm.progress import Progress
 from genm.read.delimited import SEPARATORS, has_known_names, read_delimited
-from genm.read.report import Report
+from genm.read.diagnostics import Report
 from genm.read.rows import Rows
 from genm.read.sources import Source, text_bytes
-from genm.read.table import frame_rows, read_parquet
+from genm.read.tables import frame_rows, read_parquet
 from genm.read.trec import Shape, read_rows
 
 Format = Literal["trec", "csv", "tsv", "parquet"]

@@ -12,7 +12,7 @@ from genm.errors import InputError
 from genm.ids import encode
 from genm.progress import Progress, silent
 from genm.read.decimals import judge_number
-from genm.read.report import Report, shown
+from genm.read.diagnostics import Report, shown
 from genm.read.rows import Duplicates, Rows, as_qrels, as_run, segments
 from genm.read.sources import FileSource, decoded, name_of, open_source
 from genm.records import Qrels, Run

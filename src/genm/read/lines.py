@@ -11,7 +11,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.compiled import kernel, over_ranges
+from genm._math.parallel import kernel, over_ranges
 from genm.read.decimals import UNDECIDED, decimal_bits, powers_of_ten
 
 T = TypeVar("T", bound=np.generic)

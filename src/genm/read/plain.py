@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from genm.read.cells import id_texts, numbers_of, rows_of
-from genm.read.report import Report, shown
+from genm.read.diagnostics import Report, shown
 from genm.read.rows import Duplicates, Rows, as_qrels, as_run
 from genm.records import Qrels, Run
 

@@ -8,9 +8,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.compiled import kernel, over_ranges
+from genm._math.parallel import kernel, over_ranges
 from genm.ids import Ids
-from genm.read.report import Place, Report, shown
+from genm.read.diagnostics import Place, Report, shown
 from genm.records import Qrels, Run, ranked_run
 
 Duplicates = Literal["error", "max", "first", "last"]

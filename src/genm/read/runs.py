@@ -5,12 +5,12 @@ from typing import Any, get_args
 
 from genm.errors import InputError
 from genm.progress import Progress, silent
+from genm.read.diagnostics import Report
 from genm.read.formats import Format, source_rows
 from genm.read.plain import run_from_dict
-from genm.read.report import Report
 from genm.read.rows import Duplicates, as_run
 from genm.read.sources import FileSource, name_of, open_source
-from genm.read.table import is_frame, run_from_frame
+from genm.read.tables import is_frame, run_from_frame
 from genm.read.trec import RUN
 from genm.records import Run
 

@@ -16,7 +16,7 @@ import zstandard
 from numpy.typing import NDArray
 
 from genm.progress import Progress
-from genm.read.report import Report, shown
+from genm.read.diagnostics import Report, shown
 
 Text = NDArray[np.uint8]
 FileSource = str | os.PathLike[str] | IO[bytes] | IO[str]

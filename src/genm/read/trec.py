@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from genm.ids import Ids, intern
 from genm.progress import Progress
 from genm.read.decimals import judge_number
+from genm.read.diagnostics import Report, shown
 from genm.read.lines import Layout, Parsed, line_end, line_number, parse_lines
-from genm.read.report import Report, shown
 from genm.read.rows import Rows, segments, without
 from genm.read.sources import Source, Text, latin_1_lines, not_utf_8, text_bytes
 

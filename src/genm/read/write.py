@@ -7,9 +7,9 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from genm.errors import InputError
-from genm.files import Destination, opened
 from genm.ids import Ids
-from genm.read.report import shown
+from genm.io import Destination, opened
+from genm.read.diagnostics import shown
 from genm.records import Qrels, Run, check_kind
 
 if TYPE_CHECKING:

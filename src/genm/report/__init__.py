@@ -1,7 +1,7 @@
 """Evidence that a person can look at: one page about a model, and the same for papers and pipelines."""
 
-from genm.files import write_text
-from genm.report.gather import Source, build_report, compute_evidence
+from genm.io import write_text
+from genm.report.build import Source, build_report, compute_evidence
 from genm.report.payload import Report
 from genm.report.writing import render_report
 

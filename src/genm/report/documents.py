@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.ordering import rank_order
 from genm._math.scaling import rank_lists
+from genm._math.sorting import rank_order
 from genm.align import UNJUDGED, Aligned
 from genm.fuse import fuse_scores
 from genm.report.payload import Detail, DetailDoc

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
+from genm.report.html import escape, isolated
 from genm.report.markup import between, decimals, folded, signed, table, with_minus
 from genm.report.payload import Line, Report
 from genm.report.sections import sampled
-from genm.report.shell import escape, isolated
 from genm.report.words import NONE, measure_name
 
 _STATIC_ROWS = 100

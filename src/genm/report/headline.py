@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from genm._math.paired import bootstrap_interval
+from genm._math.significance import bootstrap_interval
 from genm.evidence import BEST_SINGLE, RRF, UNIFORM, Evidence, Kept, Outcome, counted
 from genm.report.payload import Advice, Gain, Headline, LearningCurve, LearningPoint
 from genm.report.words import between, measure_name, n_queries, p_value, signed

@@ -3,9 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.compiled import kernel
-from genm._math.crossings import Room, line_profile
+from genm._math.exact.line_search import Room, line_profile
 from genm._math.linear_algebra import weighted_mean
+from genm._math.parallel import kernel
 from genm.align import Aligned
 from genm.evaluate import AlignedEvaluator, Measure
 from genm.learn.plateau import others_of, plateau_around

@@ -3,7 +3,7 @@ r"""The report as LaTeX: tables to \input into a paper that loads booktabs."""
 import re
 
 from genm.report.payload import Report
-from genm.report.plain import Table, facts, gains_table, measures_table, one_line, queries_table, weights_table
+from genm.report.tables import Table, facts, gains_table, measures_table, one_line, queries_table, weights_table
 
 _ESCAPES = str.maketrans(
     {

@@ -3,7 +3,7 @@
 import re
 
 from genm.report.payload import Report
-from genm.report.plain import (
+from genm.report.tables import (
     Table,
     facts,
     gains_table,

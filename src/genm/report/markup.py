@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from genm.report import words
-from genm.report.shell import escape
+from genm.report.html import escape
 
 MINUS = "\u2212"
 _HYPHEN = re.compile(r"(?<![\w.])-(?=\d)")

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from genm.report.html import escape, isolated
 from genm.report.markup import bar, between, decimals, facts, signed, table, with_minus
 from genm.report.payload import Gain, Report, System, WeightRow
-from genm.report.shell import escape, isolated
 from genm.report.words import NONE, measure_name, n_queries, p_value, percent
 
 _TAGS = {

@@ -4,8 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genm._math.linear_algebra import weighted_mean
-from genm._math.ordering import rank_order
 from genm._math.scaling import rank_lists
+from genm._math.sorting import rank_order
 from genm.align import UNJUDGED, Aligned
 from genm.evaluate import Measure, evaluate_aligned
 from genm.fuse import fuse_scores

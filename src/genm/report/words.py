@@ -1,6 +1,6 @@
 """Numbers in words: how the report writes figures wherever it writes them, as plain text."""
 
-from genm.evidence.gathering import signed as _signed
+from genm.evidence.evidence import signed as _signed
 
 NONE = "\u2013"
 """Stands where there is no number."""

@@ -5,8 +5,8 @@ import json
 from genm.errors import InputError
 from genm.report.latex import report_latex
 from genm.report.markdown import report_markdown
-from genm.report.page import report_page
 from genm.report.payload import Report
+from genm.report.render import report_page
 
 FORMATS = ("html", "md", "json", "tex")
 

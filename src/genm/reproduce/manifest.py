@@ -3,7 +3,7 @@
 import platform
 from importlib.metadata import PackageNotFoundError, version
 
-from genm._math.compiled import n_threads
+from genm._math.parallel import n_threads
 from genm.evidence import fingerprint
 from genm.reproduce.methods import CLIMBS
 from genm.reproduce.paper import PAPER_BETA

@@ -9,7 +9,7 @@ from genm._math.exact_ap import exact_ranks
 from genm._math.measures import measure_values
 from genm.evaluate import Measure
 from genm.evaluate.scoring import plan_measures
-from genm.learn.problem import Problem
+from genm.learn.objectives import Problem
 
 Array = NDArray[np.float64]
 

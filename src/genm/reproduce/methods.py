@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from genm._math.weighted import weighted_sum
 from genm.align import Aligned, renormalize
-from genm.auto import AutoFuser
 from genm.evidence import RRF
 from genm.fuse import rule_scores
 from genm.learn import BarrierFuser, BoostFuser, CotrainFuser, Fuser, NewtonFuser, OnlineFuser
-from genm.learn.problem import Problem, beta_of
-from genm.learn.quality import estimate_quality
+from genm.learn.auto import AutoFuser
+from genm.learn.objectives import Problem, beta_of
+from genm.learn.ranker_quality import estimate_quality
 from genm.learn.starts import starting_points
 from genm.reproduce.paper import PAPER_BETA
 from genm.reproduce.printed import REPAIRS, Cut, PrintedFuser, cut_of

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from genm.records import Note
+from genm.report.html import escape, html_page, isolated
 from genm.report.markup import facts, folded, table
-from genm.report.shell import escape, html_page, isolated
 from genm.reproduce.cells import Cell, Table
 from genm.reproduce.departures import DEPARTURES
 from genm.reproduce.figures import Drawing

@@ -5,10 +5,10 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.ascent import Ascent, Watch, as_distribution
+from genm._math.simplex_optimizers import Ascent, Watch, as_distribution
 from genm._math.windowed import Windowed, windowed
-from genm.learn.multistart import MultistartFuser
-from genm.learn.problem import Problem
+from genm.learn.batch import MultistartFuser
+from genm.learn.objectives import Problem
 from genm.learn.starts import Starts
 
 Array = NDArray[np.float64]

@@ -7,13 +7,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.compiled import over_items
 from genm._math.folds import fold_of_queries
+from genm._math.parallel import over_items
 from genm.align import Aligned
 from genm.evaluate import AlignedEvaluator, Measure
 from genm.evidence import BEST_SINGLE
-from genm.learn.problem import Beta, Problem
-from genm.learn.quality import fake_labels
+from genm.learn.objectives import Beta, Problem
+from genm.learn.ranker_quality import fake_labels
 from genm.progress import Progress, silent
 from genm.records import Note
 from genm.reproduce.measuring import Measuring

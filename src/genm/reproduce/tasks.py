@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
-from genm._math.compiled import over_items
+from genm._math.parallel import over_items
 
 T = TypeVar("T")
 

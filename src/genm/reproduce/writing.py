@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from genm.errors import InputError
-from genm.files import write_text
+from genm.io import write_text
 from genm.progress import Progress, silent
 from genm.reproduce.figures import draw_figures
 from genm.reproduce.manifest import manifest_of

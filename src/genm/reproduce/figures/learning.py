@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genm import draw
+from genm import plotting
 from genm.align import Aligned
 from genm.errors import ConvergenceWarning
 from genm.learn import CotrainFuser, Fuser, OnlineFuser, Step
 from genm.reproduce.figures.drawing import Drawing
-from genm.reproduce.figures.looks import look_of
+from genm.reproduce.figures.style import look_of
 from genm.reproduce.paper import PAPER_BETA
 
 if TYPE_CHECKING:
@@ -71,8 +71,8 @@ def draw_learning(curves: Curves, collection: str) -> Drawing:
     n = len(curves.starts)
     columns = 4
     rows = -(-n // columns)
-    with draw.style():
-        figure, panels = draw.new_figure(7.2, 0.9 + 1.45 * rows, rows=rows, columns=columns)
+    with plotting.style():
+        figure, panels = plotting.new_figure(7.2, 0.9 + 1.45 * rows, rows=rows, columns=columns)
         low, high = _range(curves)
         for s, axes in enumerate(panels[:n]):
             _draw_start(axes, curves, s)
@@ -85,7 +85,7 @@ def draw_learning(curves: Curves, collection: str) -> Drawing:
         figure.supxlabel("iteration", fontsize=9)
         figure.supylabel("objective", fontsize=9)
         figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
-        svg = draw.to_svg(figure, f"Learning curves of gEnM.ON and UnsEnM on {collection} from {n} starts")
+        svg = plotting.to_svg(figure, f"Learning curves of gEnM.ON and UnsEnM on {collection} from {n} starts")
     return Drawing("learning", "How learning goes on from every start", _caption(curves, collection), svg)
 
 
@@ -117,7 +117,7 @@ def _range(curves: Curves) -> tuple[float, float]:
 
 
 def _caption(curves: Curves, collection: str) -> str:
-    names = "; ".join(draw.label(name) for name in curves.rankers)
+    names = "; ".join(plotting.label(name) for name in curves.rankers)
     said = []
     for method, by_start in curves.steps.items():
         ends = [steps[-1].objective for steps in by_start]

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from genm import draw
-from genm._math.crossings import LineProfile
+from genm import plotting
+from genm._math.exact.line_search import LineProfile
 from genm.reproduce.figures.drawing import Drawing
 from genm.reproduce.figures.pair import Pair
 
@@ -21,10 +21,10 @@ _NEAR, _CLOSE = 0.05, 0.002
 
 def draw_objective(pair: Pair, collection: str) -> Drawing:
     """Return exact MAP (P1) at step 0.001, a window of it, and in a narrower one every step it really has."""
-    one, other = (draw.label(name) for name in pair.rankers)
+    one, other = (plotting.label(name) for name in pair.rankers)
     steps = pair.steps()
-    with draw.style():
-        figure, axes = draw.new_figure(6.4, 6.2, rows=3)
+    with plotting.style():
+        figure, axes = plotting.new_figure(6.4, 6.2, rows=3)
         whole, near, close = axes
         windows = [_window(pair, half) for half in (_NEAR, _CLOSE)]
         _draw_grid(whole, pair, (0.0, 1.0), dots=False)
@@ -32,7 +32,7 @@ def draw_objective(pair: Pair, collection: str) -> Drawing:
         _draw_steps(close, steps, windows[1])
         _draw_grid(close, pair, windows[1], dots=True, line=False)
         for parent, window in zip((whole, near), windows, strict=True):
-            parent.axvspan(*window, color=draw.FAINT, alpha=0.25, linewidth=0)
+            parent.axvspan(*window, color=plotting.FAINT, alpha=0.25, linewidth=0)
         whole.set_title("every 0.001, as in the paper")
         near.set_title("the shaded part of it")
         close.set_title("the shaded part of that, with every step between the dots")
@@ -40,7 +40,7 @@ def draw_objective(pair: Pair, collection: str) -> Drawing:
             panel.set_ylabel("MAP")
         figure.align_ylabels()
         close.set_xlabel(f"weight of {one} ({other} has the rest)")
-        svg = draw.to_svg(figure, f"Exact MAP on {collection} over the weight of {one} against {other}")
+        svg = plotting.to_svg(figure, f"Exact MAP on {collection} over the weight of {one} against {other}")
     best = pair.best
     caption = (
         f"Exact MAP on {collection} (Problem P1) as weight moves from {other} (left) to {one} (right). At step "
@@ -78,7 +78,7 @@ def _draw_grid(axes: "Axes", pair: Pair, window: tuple[float, float], *, dots: b
 
 def _draw_steps(axes: "Axes", steps: LineProfile, window: tuple[float, float]) -> None:
     edges, values = steps_inside(steps, window)
-    axes.stairs(values, edges, baseline=None, color=draw.INK, linewidth=1.2)
+    axes.stairs(values, edges, baseline=None, color=plotting.INK, linewidth=1.2)
     axes.ticklabel_format(axis="y", useOffset=False)
 
 

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.compiled import over_items
-from genm._math.crossings import LineProfile, line_profile
+from genm._math.exact.line_search import LineProfile, line_profile
+from genm._math.parallel import over_items
 from genm.align import Aligned, select_rankers
 from genm.errors import InputError
 from genm.evaluate import Measure
-from genm.learn.problem import PAPER_BETA, Problem
+from genm.learn.objectives import PAPER_BETA, Problem
 from genm.learn.tasks import tasks_of
 
 Array = NDArray[np.float64]

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from genm import draw
+from genm import plotting
 from genm.reproduce.figures.drawing import Drawing
-from genm.reproduce.figures.looks import SHOWN, best_single, look_of
+from genm.reproduce.figures.style import SHOWN, best_single, look_of
 from genm.reproduce.results import RECALL_LEVELS, CollectionResult
 
 if TYPE_CHECKING:
@@ -18,8 +18,8 @@ def draw_recall(collections: Sequence[CollectionResult]) -> Drawing:
 
     The methods lie close together, so beside each panel stand their distances from the best ranker alone.
     """
-    with draw.style():
-        figure, panels = draw.new_figure(6.4, 0.6 + 1.95 * len(collections), rows=len(collections), columns=2)
+    with plotting.style():
+        figure, panels = plotting.new_figure(6.4, 0.6 + 1.95 * len(collections), rows=len(collections), columns=2)
         for at, found in enumerate(collections):
             whole, apart = panels[2 * at : 2 * at + 2]
             _draw_curves(whole, found)
@@ -31,7 +31,7 @@ def draw_recall(collections: Sequence[CollectionResult]) -> Drawing:
             axes.set_xlabel("recall")
         handles, labels = _legend_of(panels[::2])
         figure.legend(handles, labels, loc="outside upper center", ncols=4, fontsize=8, handlelength=3.5)
-        svg = draw.to_svg(figure, "Precision at eleven levels of recall, by collection and method")
+        svg = plotting.to_svg(figure, "Precision at eleven levels of recall, by collection and method")
     return Drawing("recall", "Precision and recall", _caption(collections), svg)
 
 
@@ -42,7 +42,7 @@ def _draw_curves(axes: "Axes", found: CollectionResult) -> None:
     for name in SHOWN:
         if name in found.methods:
             axes.plot(RECALL_LEVELS, found.methods[name].curve, label=name, **_look(name))
-    axes.set_title(draw.label(found.title))
+    axes.set_title(plotting.label(found.title))
     axes.set_ylim(0.0, 1.0)
     axes.set_ylabel("precision")
 
@@ -52,11 +52,11 @@ def _draw_differences(axes: "Axes", found: CollectionResult) -> None:
     if single is None:
         axes.set_axis_off()
         return
-    axes.axhline(0.0, color=draw.FAINT, linewidth=1.2, linestyle=look_of(single.name)["linestyle"])
+    axes.axhline(0.0, color=plotting.FAINT, linewidth=1.2, linestyle=look_of(single.name)["linestyle"])
     for name in SHOWN:
         if name in found.methods:
             axes.plot(RECALL_LEVELS, found.methods[name].curve - single.curve, **_look(name))
-    axes.set_title(f"less that of {draw.label(single.name, longest=16)} alone", fontsize=9)
+    axes.set_title(f"less that of {plotting.label(single.name, longest=16)} alone", fontsize=9)
 
 
 def _look(method: str) -> dict[str, Any]:
@@ -83,8 +83,8 @@ def _caption(collections: Sequence[CollectionResult]) -> str:
         gap = best.curve - single.curve
         at = int(gap.argmax())
         parts.append(
-            f"{draw.label(found.title)}: {best.name} is furthest above {draw.label(single.name)}, the best ranker "
-            f"alone, at recall {RECALL_LEVELS[at]:.1f}, by {gap[at]:+.3f}"
+            f"{plotting.label(found.title)}: {best.name} is furthest above {plotting.label(single.name)}, the best "
+            f"ranker alone, at recall {RECALL_LEVELS[at]:.1f}, by {gap[at]:+.3f}"
         )
     said = ". ".join(parts)
     return (

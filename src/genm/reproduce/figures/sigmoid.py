@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from genm import draw
+from genm import plotting
 from genm.reproduce.figures.drawing import Drawing
 
 BETA = 300.0
@@ -20,30 +20,30 @@ def draw_sigmoid() -> Drawing:
     end = 2.0 / BETA
     inside = np.abs(x) < end - 1e-12
     left_out = 2.0 / (1.0 + np.exp(2.0))
-    with draw.style():
-        figure, (above, below) = draw.new_figure(6.4, 5.4, rows=2)
-        above.plot(x, f, label="sigmoid f", **draw.series(0, markers=False))
-        above.plot(x, straight, label="linear approximation", **draw.series(1, markers=False))
-        above.step([x[0], 0.0, x[-1]], [1.0, 1.0, 0.0], color=draw.FAINT, linewidth=0.8, label="indicator")
-        below.plot(x, slope, label="slope of f", **draw.series(0, markers=False))
+    with plotting.style():
+        figure, (above, below) = plotting.new_figure(6.4, 5.4, rows=2)
+        above.plot(x, f, label="sigmoid f", **plotting.series(0, markers=False))
+        above.plot(x, straight, label="linear approximation", **plotting.series(1, markers=False))
+        above.step([x[0], 0.0, x[-1]], [1.0, 1.0, 0.0], color=plotting.FAINT, linewidth=0.8, label="indicator")
+        below.plot(x, slope, label="slope of f", **plotting.series(0, markers=False))
         below.plot(
             [x[0], -end, -end, end, end, x[-1]],
             [0.0, 0.0, -BETA / 4.0, -BETA / 4.0, 0.0, 0.0],
             label="of the linear approximation",
-            **draw.series(1, markers=False),
+            **plotting.series(1, markers=False),
         )
         below.fill_between(
             x,
             slope,
             where=(~inside).tolist(),
-            color=draw.FAINT,
+            color=plotting.FAINT,
             alpha=0.4,
             linewidth=0,
             label="set to 0 by Eq. (39)",
         )
         for axes in (above, below):
             for edge in (-end, end):
-                axes.axvline(edge, color=draw.FAINT, linewidth=0.8, linestyle=":")
+                axes.axvline(edge, color=plotting.FAINT, linewidth=0.8, linestyle=":")
             axes.set_xlim(x[0], x[-1])
             axes.set_xticks([-end, 0.0, end], ["-2/β", "0", "2/β"])
         above.set_ylabel("f")
@@ -51,7 +51,7 @@ def draw_sigmoid() -> Drawing:
         below.set_ylabel("slope")
         below.set_xlabel(f"x, a difference of fused scores; β = {BETA:.0f}, so 2/β = {end:.4f}")
         below.legend(loc="lower left")
-        svg = draw.to_svg(figure, "The sigmoid and its centred linear approximation, with their slopes")
+        svg = plotting.to_svg(figure, "The sigmoid and its centred linear approximation, with their slopes")
     caption = (
         f"The sigmoid that stands for “ranked above” in Eq. (3), its centred linear approximation, which is the "
         f"tangent in the middle until it meets 1 and 0 at -2/β and 2/β, and below it the slopes. Appendix B prints "

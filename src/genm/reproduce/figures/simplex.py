@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genm import draw
-from genm._math.cells import Optimum, best_weights
-from genm._math.compiled import over_items
+from genm import plotting
+from genm._math.exact.branch_and_bound import Optimum, best_weights
+from genm._math.parallel import over_items
 from genm.align import Aligned, select_rankers
 from genm.evaluate import Measure
-from genm.learn.problem import Problem
+from genm.learn.objectives import Problem
 from genm.learn.tasks import tasks_of
 from genm.reproduce.figures.drawing import Drawing
 from genm.reproduce.figures.paths import Path, paths_from
@@ -77,12 +77,12 @@ def simplex_grid(steps: int) -> Array:
 
 def draw_simplex(found: Landscape, collection: str) -> Drawing:
     """Return the heat map with the ways of the fusers from the three corners."""
-    names = [draw.label(name) for name in found.rankers]
+    names = [plotting.label(name) for name in found.rankers]
     paths = paths_from(np.eye(3), found.aligned)
     problem = Problem(found.aligned, beta=PAPER_BETA)
     best = max([found.optimum.weights, *(path.weights[-1] for path in paths)], key=problem.exact)
-    with draw.style():
-        figure, [axes] = draw.new_figure(6.4, 5.6)
+    with plotting.style():
+        figure, [axes] = plotting.new_figure(6.4, 5.6)
         _draw_heat(axes, found)
         _draw_frame(axes, names)
         _draw_paths(axes, paths)
@@ -97,7 +97,7 @@ def draw_simplex(found: Landscape, collection: str) -> Drawing:
             zorder=6,
         )
         axes.legend(loc="upper left", fontsize=8)
-        svg = draw.to_svg(
+        svg = plotting.to_svg(
             figure, f"MAP on {collection} over all weights of {', '.join(names)}, with the fusers' ways"
         )
     ends = {p.method: 0.0 for p in paths}
@@ -131,7 +131,7 @@ def _draw_heat(axes: "Axes", found: Landscape) -> None:
         extent=(0.0, 1.0, 0.0, float(_CORNERS[2, 1])),
         origin="lower",
         interpolation="none",
-        cmap=draw.HEAT,
+        cmap=plotting.HEAT,
         norm=BoundaryNorm(edges, 256, extend="min"),
     )
     bar = axes.figure.colorbar(picture, ax=axes, shrink=0.75, pad=0.02, format="%.3f")
@@ -166,7 +166,7 @@ def heat_image(exact: Array, steps: int, width: int) -> Array:
 
 def _draw_frame(axes: "Axes", names: list[str]) -> None:
     ring = np.vstack((_CORNERS, _CORNERS[:1]))
-    axes.plot(*ring.T, color=draw.INK, linewidth=1.0)
+    axes.plot(*ring.T, color=plotting.INK, linewidth=1.0)
     places = (
         (0.0, -0.02, "left", "top"),
         (1.0, -0.02, "right", "top"),

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genm import draw
+from genm import plotting
 from genm.reproduce import paper
 from genm.reproduce.figures.drawing import Drawing
-from genm.reproduce.figures.looks import LEARNED, SHOWN, best_single, look_of
+from genm.reproduce.figures.style import LEARNED, SHOWN, best_single, look_of
 from genm.reproduce.results import MEASURES, CollectionResult, Results
 
 if TYPE_CHECKING:
@@ -65,30 +65,30 @@ def draw_summary(results: Results) -> Drawing | None:
     rows = rows_of(results)
     if not rows:
         return None
-    with draw.style():
-        figure, [axes] = draw.new_figure(5.2, 1.3 + 0.42 * len(rows))
+    with plotting.style():
+        figure, [axes] = plotting.new_figure(5.2, 1.3 + 0.42 * len(rows))
         for at, row in enumerate(rows):
             _draw_row(axes, -float(at), row)
         _finish(axes, rows)
-        svg = draw.to_svg(figure, "Every measure on every collection: distance from the paper's best figure")
+        svg = plotting.to_svg(figure, "Every measure on every collection: distance from the paper's best figure")
     return Drawing("summary", "The paper's table at a glance", _caption(rows), svg)
 
 
 def _draw_row(axes: "Axes", y: float, row: Row) -> None:
     for name, value in zip(paper.METHODS, row.printed, strict=False):
-        look = look_of(name) | {"color": draw.FAINT, "linestyle": ""}
+        look = look_of(name) | {"color": plotting.FAINT, "linestyle": ""}
         axes.plot(value - row.reference, y + 0.2, markersize=4.5, markerfacecolor="white", **look)
     best, mean, spread = row.best
     axes.plot(
         [mean - spread - row.reference, mean + spread - row.reference],
         [y - 0.12] * 2,
-        color=draw.INK,
+        color=plotting.INK,
         linewidth=1.0,
     )
     for name, value, _ in row.ours:
         look = look_of(name) | {"linestyle": ""}
         axes.plot(value - row.reference, y - 0.12, markersize=6.5 if name == best else 5.0, alpha=0.9, **look)
-    _say(axes, y - 0.12, f"{mean:.4f} {best}", draw.INK)
+    _say(axes, y - 0.12, f"{mean:.4f} {best}", plotting.INK)
     _say(axes, y + 0.2, f"{row.reference:.4f} {'the paper' if row.printed else 'one ranker'}", "#6b6b6b")
 
 
@@ -106,20 +106,25 @@ def _finish(axes: "Axes", rows: list[Row]) -> None:
     axes.set_xlim(-1.06 * max(far, 0.01), 1.1 * right)
     axes.set_ylim(-len(rows) + 0.4, 0.6)
     axes.axvspan(0.0, axes.get_xlim()[1], color="#0072b2", alpha=0.07, linewidth=0)
-    axes.axvline(0.0, color=draw.INK, linewidth=1.2)
+    axes.axvline(0.0, color=plotting.INK, linewidth=1.2)
     axes.set_yticks(
-        [-float(at) for at in range(len(rows))], [f"{draw.label(r.collection)} {r.measure}" for r in rows]
+        [-float(at) for at in range(len(rows))], [f"{plotting.label(r.collection)} {r.measure}" for r in rows]
     )
     for at in range(1, len(rows)):
         if rows[at].collection != rows[at - 1].collection:
-            axes.axhline(0.5 - at, color=draw.FAINT, linewidth=0.6)
+            axes.axhline(0.5 - at, color=plotting.FAINT, linewidth=0.6)
     axes.grid(axis="y", visible=False)
     reference = "the paper's best figure" if any(row.printed for row in rows) else "the best ranker alone"
     axes.set_xlabel(f"difference from {reference}, the line at 0")
     names = list(dict.fromkeys(one[0] for row in rows for one in row.ours))
     handles = [Line2D([], [], label=name, **(look_of(name) | {"linestyle": ""})) for name in names]
     if any(row.printed for row in rows):
-        hollow: dict[str, Any] = {"marker": "o", "color": draw.FAINT, "markerfacecolor": "white", "linestyle": ""}
+        hollow: dict[str, Any] = {
+            "marker": "o",
+            "color": plotting.FAINT,
+            "markerfacecolor": "white",
+            "linestyle": "",
+        }
         handles.append(Line2D([], [], label="the paper's, hollow", **hollow))
     axes.legend(handles=handles, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, fontsize=8)
 

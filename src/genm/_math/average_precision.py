@@ -1,0 +1,163 @@
+"""Smoothed average precision of every query: value, gradient and Hessian in the weights.
+
+One function serves Problems P2, P3 and P4, which differ only in where the weights come from: P2 takes them from
+the simplex, P3 divides free positive weights by their sum first, P4 takes them free. P4 sees only the product of
+beta and the weights, so free ascent has to fix their length (departure 6).
+
+j, the position among the relevant documents, is by fused score and then by row (Eq. 5 and P4): continuous, with
+kinks where two relevant documents swap. `smooth_j` replaces it by the sum of the same sigmoids over the relevant
+documents (Qin, Liu and Li, 2010), which has no kinks.
+"""
+
+import itertools
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genm._math.average_precision_kernels import Ranks, Store, rank_range
+from genm._math.elementary import TAIL
+from genm._math.parallel import over_ranges
+from genm._math.smooth_gradient import gradient_range
+from genm._math.smooth_hessian import HessianSums, hessian_range
+from genm._math.smooth_positions import position_gradient_range, position_hessian_range, position_range
+from genm._math.tiles import TILE, Tiles, build_tiles, scale_weights
+from genm.errors import InputError
+
+_MOST_CHUNKS = 256
+_BLOCK_BYTES = 1 << 21
+_GREATEST = np.finfo(np.float64).max
+
+Array = NDArray[np.float64]
+
+
+class SmoothAP(NamedTuple):
+    """What `smooth_ap` found; arrays of derivatives that were not asked for have length 0."""
+
+    value: Array
+    """(Q,) smoothed average precision of each query."""
+    gradient: Array
+    """(Q, K) its gradient in the weights (Eq. 16)."""
+    hessian: Array
+    """(K, K) Hessian (Eq. 37) of the mean over the queries with their weights, as `tiles.mean` takes it."""
+
+
+def smooth_ap(
+    tiles: Tiles, weights: Array, beta: float, *, order: int = 0, smooth_j: bool = False, window: float = TAIL
+) -> SmoothAP:
+    """Return each query's smoothed average precision (P2, P3, P4) with derivatives up to `order`, 0 to 2.
+
+    Sigmoids further than `window` from their middle, in units of beta times score, count as 0 or 1; the default
+    changes nothing that float64 can show. Queries without a relevant row get 0. Derivatives that overflow come
+    out as the greatest float64, never as NaN.
+    """
+    if order not in (0, 1, 2):
+        raise InputError(f"order={order!r}: expected 0 (value), 1 (gradient) or 2 (Hessian).")
+    scaled, exponent = scale_weights(tiles, weights)
+    if not 0.0 <= beta < np.inf:
+        raise InputError(f"beta={beta!r}: expected a finite number, 0 or greater. The paper uses 200.")
+    if not window > 0.0:
+        raise InputError(f"window={window!r}: expected a number above 0; {TAIL:g} is exact.")
+    sharpness = min(_ldexp(np.float64(beta), tiles.exponent + exponent).item(), _GREATEST)
+    reach, n_queries, n_rankers = min(float(window), TAIL), tiles.n_queries, tiles.n_rankers
+    store, value = store_of(tiles), np.empty(n_queries)
+    gradient = np.empty((n_queries if order else 0, n_rankers))
+    starts = np.linspace(0, n_queries, min(n_queries, _MOST_CHUNKS) + 1).astype(np.int64)
+    chunks = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    sums = HessianSums(
+        np.zeros((len(starts) - 1 if order == 2 else 0, n_rankers, n_rankers)), tiles.query_weights, chunks
+    )
+
+    def work(low: int, high: int) -> None:
+        blocks, ranks = blocks_of(tiles, low, high)
+        dR = np.empty((len(ranks.s) if order == 2 else 0, n_rankers + 1))
+        for first, last in blocks:
+            rank_range(first, last, store, scaled, sharpness, reach, ranks, value)
+            if smooth_j:
+                position_range(first, last, store, ranks, sharpness, value)
+            if order == 1:
+                gradient_range(first, last, store, ranks, sharpness, gradient)
+            if order == 2:
+                hessian_range(first, last, store, ranks, sharpness, gradient, dR, sums)
+            if smooth_j and order:
+                position_gradient_range(first, last, store, ranks, sharpness, gradient)
+            if smooth_j and order == 2:
+                position_hessian_range(first, last, store, ranks, sharpness, dR, sums)
+
+    def work_on_chunks(low: int, high: int) -> None:
+        work(int(starts[low]), int(starts[high]))
+
+    if order < 2:
+        over_ranges(work, tiles.costs)
+    elif n_queries:
+        over_ranges(work_on_chunks, np.add.reduceat(tiles.costs, starts[:-1]))
+    gradient = _times(gradient, beta, tiles.exponent)
+    return SmoothAP(
+        value, gradient, _sum_hessians(sums, beta, tiles.exponent) if order == 2 else sums.hessians[:, 0]
+    )
+
+
+def smooth_ap_one(
+    scores: Array,
+    relevant: NDArray[np.bool_],
+    n_relevant: int,
+    weights: Array,
+    beta: float,
+    *,
+    smooth_j: bool = False,
+) -> tuple[float, Array]:
+    """Return smoothed average precision and gradient of one query with (documents, K) scores (Algorithm 3)."""
+    starts = np.array([0, len(scores)])
+    tiles = build_tiles(starts, scores, relevant, np.array([n_relevant]))
+    found = smooth_ap(tiles, weights, beta, order=1, smooth_j=smooth_j)
+    return float(found.value[0]), found.gradient[0]
+
+
+def _sum_hessians(sums: HessianSums, beta: float, exponent: int) -> Array:
+    """Return the mean Hessian with both triangles and both factors b."""
+    total = sums.query_weights.sum()
+    lower = np.tril(sums.hessians.sum(axis=0) / (total if total > 0 else 1.0))
+    return _times(_times(lower + np.tril(lower, -1).T, beta, exponent), beta, exponent)
+
+
+def store_of(tiles: Tiles) -> Store:
+    """Return the arrays that the kernels of the smoothed ranks read."""
+    return Store(
+        tiles.scores,
+        tiles.low,
+        tiles.high,
+        tiles.sizes,
+        tiles.tile_spans,
+        tiles.relevant_scores,
+        tiles.relevant_spans,
+        np.maximum(tiles.n_relevant, 1).astype(np.float64),
+    )
+
+
+def blocks_of(tiles: Tiles, low: int, high: int) -> tuple[list[tuple[int, int]], Ranks]:
+    """Cut the queries low:high into blocks whose scores stay in the cache between ranks and derivatives.
+
+    Also returns working memory for the greatest of them.
+    """
+    tile_ends = np.concatenate(([0], np.cumsum(tiles.tile_spans[low:high, 1] - tiles.tile_spans[low:high, 0])))
+    ends = np.concatenate(([0], np.cumsum(tiles.relevant_spans[low:high, 1] - tiles.relevant_spans[low:high, 0])))
+    most = _BLOCK_BYTES // (tiles.scores.itemsize * tiles.n_rankers * TILE)
+    cuts = [0]
+    while cuts[-1] < high - low:
+        last = int(np.searchsorted(tile_ends, tile_ends[cuts[-1]] + most, side="right")) - 1
+        cuts.append(max(last, cuts[-1] + 1))
+    n_tiles, n = int(np.diff(tile_ends[cuts]).max()), int(np.diff(ends[cuts]).max())
+    s, J, R, W = np.empty((4, n + 1))
+    room = Ranks(np.empty(n, np.int64), s, J, R, W, np.empty((n_tiles, 65)), np.empty((n_tiles, 5), np.int64))
+    return [(low + a, low + b) for a, b in itertools.pairwise(cuts)], room
+
+
+def _ldexp(numbers: Array | np.float64, exponent: int) -> Array:
+    with np.errstate(over="ignore", under="ignore"):
+        return np.asarray(np.ldexp(numbers, exponent), np.float64)
+
+
+def _times(numbers: Array, beta: float, exponent: int) -> Array:
+    """Return numbers * beta * 2**exponent, stopped at the greatest float64."""
+    with np.errstate(over="ignore", under="ignore"):
+        return np.clip(_ldexp(numbers * beta, exponent), -_GREATEST, _GREATEST)

@@ -1,0 +1,334 @@
+"""The value of a ranking measure along a whole line of weights, exactly (exact line search).
+
+Along weights origin + t * direction every fused score is a straight line in t, so a relevant row and another one
+swap at most once. Between neighbouring swap points the ranking stands still, and so does the measure. The sweep
+(`genm._math.exact.line_kernels`) finds the pairs that swap and bounds the value on parts of the line; where the
+maximum can be, it sorts the swap points and walks over them; each swap moves one count by one
+(`genm._math.exact.rank_gains`), which changes the value in constant time.
+
+A pair that ties along the whole line is ordered by row. At a swap point itself the row would break the tie too,
+but a single point is no interval: what is reported are the open intervals between swap points, that is, the
+values at generic weights.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from genm._math.exact.line_kernels import BIN_BITS, survey, sweep
+from genm._math.exact.rank_gains import Floats, Ints, Problem, task_value
+from genm._math.parallel import kernel, over_ranges
+from genm._math.swaps import KEY_BITS, PART_BITS, fuse
+from genm.errors import InputError
+
+N_CHUNKS = 16
+"""Tasks are swept in this many chunks, whatever the number of threads, so that sums never depend on it."""
+TOLERANCE = 1e-12
+"""Values closer than this count as equal: sums over millions of steps are good to about this."""
+SLACK = 1e-9
+"""Parts of the line whose bound is this far below a known value cannot hold the maximum, whatever was rounded."""
+NARROWEST = 2.0**-44
+"""Intervals narrower than this share of the line are not claimed: swap points are not known better."""
+WORTH_BOUNDS = 10_000_000
+"""Pairs of rows from which on it pays to bound parts of the line; below, sorting all swaps costs less."""
+FEW_BINS = 64
+"""With more bins in play than this, sorting all swaps is quicker than picking."""
+
+
+class LineProfile(NamedTuple):
+    """The best open interval of a line and, if it was asked for, the whole step function."""
+
+    low: float
+    """Left end of the best interval, in t."""
+    high: float
+    """Right end of the best interval, in t."""
+    value: float
+    """The measure between the two."""
+    n_swaps: int
+    """How many pairs of a relevant row and another one swap on the line."""
+    breakpoints: Floats
+    """Ends of all intervals, from the line's low end to its high end; empty unless asked for."""
+    values: Floats
+    """values[i] holds between breakpoints[i] and breakpoints[i + 1]; empty unless asked for."""
+
+    @property
+    def middle(self) -> float:
+        """The point of the best interval that is farthest from any change."""
+        return 0.5 * (self.low + self.high)
+
+    @property
+    def width(self) -> float:
+        """How far t can move without any change of the value."""
+        return self.high - self.low
+
+
+Room = list[tuple[Ints, Ints, Floats]]
+"""Memory for swaps that several lines use one after the other; begin with an empty list."""
+
+
+class _Swaps(NamedTuple):
+    """What the sweep found, one entry per chunk of tasks."""
+
+    keys: list[Ints]
+    steps: list[Floats]
+    ends: list[Ints]
+    """Where each task's swaps end; those of a task are in order."""
+    first: int
+    """The left end of what was swept."""
+    last: int
+    """The right end."""
+    start: float
+    """The value at the left end."""
+    bins: Floats
+    n_swaps: int
+    """How many there are on the whole line."""
+
+
+class _Steps(NamedTuple):
+    """Intervals of the line in fixed point, with their values; they need not be neighbours."""
+
+    left: Ints
+    right: Ints
+    value: Floats
+
+
+def line_profile(
+    problem: Problem,
+    origin: Floats,
+    direction: Floats,
+    low: float,
+    high: float,
+    *,
+    whole: bool = False,
+    room: Room | None = None,
+) -> LineProfile:
+    """Return where on origin + t * direction, low <= t <= high, the measure is best, and how good it is.
+
+    Among intervals of equal value the widest wins, then the leftmost. With `whole` the complete step function
+    comes too. Who follows many lines passes the same `room` to all of them and saves asking for memory anew.
+    """
+    if not low < high:
+        raise InputError(f"line: expected low < high; found low {low} and high {high}. Swap the two ends.")
+    ends = origin + low * direction, origin + high * direction
+    swaps = _sweep_all(problem, *ends, [] if room is None else room, whole=whole)
+    steps = None if whole else _likely_steps(swaps)
+    if steps is None:
+        steps = _all_steps(swaps)
+    best = _best(steps)
+    left, right = _ends(swaps, int(steps.left[best]), int(steps.right[best]))
+    unit = (high - low) * 2.0**-KEY_BITS
+    points, values = np.zeros(0), np.zeros(0)
+    if whole:
+        points, values = np.append(low + unit * steps.left, high), steps.value
+    return LineProfile(
+        low + unit * left, low + unit * right, float(steps.value[best]), swaps.n_swaps, points, values
+    )
+
+
+def value_at(problem: Problem, weights: Floats) -> float:
+    """Return the measure at one point; ties are broken by row."""
+    values = np.zeros(len(problem.query))
+    over_ranges(lambda first, last: _values(np.array([first, last]), problem, weights, values), _costs(problem))
+    return float(values.sum())
+
+
+def _costs(problem: Problem) -> Ints:
+    """Return how much work a task is: rows times relevant rows."""
+    rows: Ints = np.diff(problem.starts)[problem.query]
+    relevant: Ints = np.diff(problem.relevant_starts)
+    return rows * (relevant + 8)
+
+
+def _sweep_all(problem: Problem, w_low: Floats, w_high: Floats, room: Room, *, whole: bool) -> _Swaps:
+    """Sweep all tasks, chunk by chunk; unless the whole line is asked for, only where its maximum can be."""
+    n_tasks, costs = len(problem.query), _costs(problem)
+    shares = np.linspace(0, costs.sum(), N_CHUNKS + 1)[1:-1]
+    cuts = np.concatenate(([0], np.searchsorted(np.cumsum(costs), shares), [n_tasks])).astype(np.int64)
+    chunk_costs = np.diff(np.concatenate(([0], np.cumsum(costs)))[cuts])
+    bounded = not whole and costs.sum() > WORTH_BOUNDS
+    parts = np.zeros((N_CHUNKS, 2, 1 << PART_BITS if bounded else 0))
+    ends, n_relevant = np.zeros(n_tasks, np.int64), len(problem.relevant_rows)
+    count, moved = np.zeros(n_relevant, np.int64), np.empty((n_relevant, 2 << PART_BITS), np.int32)
+    values, bins, kept_ends = np.zeros(n_tasks), np.zeros((N_CHUNKS, 1 << BIN_BITS, 2)), np.zeros(n_tasks, np.int64)
+    keys, steps = [np.zeros(0, np.int64)] * N_CHUNKS, [np.zeros(0)] * N_CHUNKS
+    n_found = [0] * N_CHUNKS
+    while len(room) < N_CHUNKS:
+        room.append((np.empty(1024, np.int64), np.empty(1024, np.int64), np.empty(1024)))
+
+    def look(first: int, last: int) -> None:
+        for chunk in range(first, last):
+            events, n_found[chunk] = survey(
+                cuts[chunk : chunk + 2], problem, w_low, w_high, parts[chunk], count, moved, ends, room[chunk][0]
+            )
+            room[chunk] = events, *room[chunk][1:]
+            if not bounded:
+                walk(chunk, chunk + 1)
+
+    def walk(first: int, last: int) -> None:
+        for chunk in range(first, last):
+            found, kept, moves = room[chunk]
+            kept, moves, n = sweep(
+                cuts[chunk : chunk + 2],
+                problem,
+                found,
+                ends,
+                count,
+                moved,
+                span,
+                values,
+                bins[chunk],
+                kept_ends,
+                kept,
+                moves,
+            )
+            room[chunk] = found, kept, moves
+            keys[chunk], steps[chunk] = kept[:n], moves[:n]
+
+    span = np.array([0, 1 << PART_BITS])
+    over_ranges(look, chunk_costs)
+    if bounded:
+        span = _span(parts.sum(axis=0))
+        over_ranges(walk, chunk_costs)
+    low, high = (span << (KEY_BITS - PART_BITS)).tolist()
+    parted = np.split(kept_ends, cuts[1:-1])
+    return _Swaps(keys, steps, parted, low, high, float(values.sum()), bins.sum(axis=0), sum(n_found))
+
+
+def _span(parts: Floats) -> Ints:
+    """Return the first part of the line that can hold the maximum, and the one after the last."""
+    floors, roofs = parts
+    likely = np.flatnonzero(roofs >= floors.max() - SLACK)
+    return np.array([likely[0], likely[-1] + 1])
+
+
+def _all_steps(swaps: _Swaps) -> _Steps:
+    """Return all intervals of what was swept, by sorting every swap; swaps at one point count as one."""
+    keys, steps = np.concatenate(swaps.keys), np.concatenate(swaps.steps)
+    order = np.argsort(keys, kind="stable")
+    keys, steps = keys[order], steps[order]
+    firsts = np.flatnonzero(np.diff(keys, prepend=-1))
+    heights = np.concatenate(([0.0], np.cumsum(steps)))[np.append(firsts, len(steps))]
+    points = keys[firsts]
+    return _Steps(np.concatenate(([swaps.first], points)), np.append(points, swaps.last), swaps.start + heights)
+
+
+def _likely_steps(swaps: _Swaps) -> _Steps | None:
+    """Return the intervals in those bins of the line where the maximum can be; None if they are many."""
+    shift = KEY_BITS - BIN_BITS
+    swept = slice(swaps.first >> shift, swaps.last >> shift)
+    before = swaps.start + np.concatenate(([0.0], np.cumsum(swaps.bins[:-1, 0])))
+    floor = float(before[swept].max()) - TOLERANCE
+    bins = swept.start + np.flatnonzero((before + swaps.bins[:, 1])[swept] >= floor)
+    if len(bins) > FEW_BINS:
+        return None
+    found = [_pick(*part, bins << shift, (bins + 1) << shift) for part in zip(*swaps[:3], strict=True)]
+    keys = np.concatenate([f[0] for f in found])
+    steps = np.concatenate([f[1] for f in found])
+    order = np.argsort(keys, kind="stable")
+    keys, steps = keys[order], steps[order]
+    left, right, value = [], [], []
+    for b in bins.tolist():
+        inside = slice(*np.searchsorted(keys, (b << shift, (b + 1) << shift)))
+        left.append(np.concatenate(([b << shift], keys[inside])))
+        right.append(np.append(keys[inside], (b + 1) << shift))
+        value.append(before[b] + np.concatenate(([0.0], np.cumsum(steps[inside]))))
+    likely = _Steps(np.concatenate(left), np.concatenate(right), np.concatenate(value))
+    wide = likely.right - likely.left > NARROWEST * 2.0**KEY_BITS
+    # The highest bin boundary may lie in an interval too narrow to claim; then nothing is known without sorting.
+    return likely if wide.any() and likely.value[wide].max() >= floor else None
+
+
+def _best(steps: _Steps) -> int:
+    """Return the position of the widest of the highest intervals, leaving out those too narrow to claim."""
+    width = steps.right - steps.left
+    wide = width > NARROWEST * 2.0**KEY_BITS
+    highest = steps.value[wide].max()
+    return int(np.argmax(np.where(wide & (steps.value >= highest - TOLERANCE), width, -1)))
+
+
+def _ends(swaps: _Swaps, left: int, right: int) -> tuple[int, int]:
+    """Widen an interval that may begin or end at a bin's edge to the swaps next to it."""
+    low, high = swaps.first, swaps.last
+    for keys, ends in zip(swaps.keys, swaps.ends, strict=True):
+        outer = _neighbours(keys, ends, left, right)
+        low, high = max(low, int(outer[0])), min(high, int(outer[1]))
+    return low, high
+
+
+@kernel
+def _first_from(keys: Ints, begin: int, end: int, wanted: int) -> int:
+    """Return the first place in keys[begin:end], which are in order, with a key of at least `wanted`."""
+    while begin < end:
+        middle = (begin + end) // 2
+        if keys[middle] < wanted:
+            begin = middle + 1
+        else:
+            end = middle
+    return begin
+
+
+@kernel
+def _neighbours(keys: Ints, ends: Ints, left: int, right: int) -> tuple[np.int64, np.int64]:
+    """Return the last key up to `left` and the first one from `right` on."""
+    begin: Any = np.int64(0)  # for a plain 0, what is called with it would be compiled once more
+    low, high = np.int64(0), np.int64(1) << KEY_BITS
+    for end in ends:
+        at = _first_from(keys, begin, end, left + 1)
+        if at > begin:
+            low = max(low, keys[at - 1])
+        at = _first_from(keys, at, end, right)
+        if at < end:
+            high = min(high, keys[at])
+        begin = end
+    return low, high
+
+
+@kernel
+def _pick(keys: Ints, steps: Floats, ends: Ints, lows: Ints, highs: Ints) -> tuple[Ints, Floats]:
+    """Return the swaps with keys in one of the ranges lows[i] <= key < highs[i]."""
+    out_keys, out_steps = np.empty(0, np.int64), np.empty(0)
+    zero: Any = np.int64(0)  # for a plain 0, what is called with it would be compiled once more
+    for turn in range(2):  # count, then copy
+        n, begin = 0, zero
+        for end in ends:
+            for i in range(len(lows)):
+                first = _first_from(keys, begin, end, lows[i])
+                last = _first_from(keys, first, end, highs[i])
+                if turn == 1:
+                    for e in range(first, last):
+                        out_keys[n + e - first], out_steps[n + e - first] = keys[e], steps[e]
+                n += last - first
+            begin = end
+        if turn == 0:
+            out_keys, out_steps = np.empty(n, np.int64), np.empty(n)
+    return out_keys, out_steps
+
+
+@kernel
+def _values(tasks: Ints, problem: Problem, weights: Floats, values: Floats) -> None:
+    """Write the value of tasks[0]:tasks[1] at one point."""
+    fused, at, starts, order = np.empty(0), -1, problem.starts, problem.order
+    for task in range(tasks[0], tasks[1]):
+        q = problem.query[task]
+        begin, n = starts[q], starts[q + 1] - starts[q]
+        if q != at:
+            at, fused = q, np.empty(n)
+            fuse(problem.columns, begin, weights, fused)
+        rows = problem.relevant_rows[problem.relevant_starts[task] : problem.relevant_starts[task + 1]]
+        level = np.empty(len(rows), np.int64)
+        for i in range(len(rows)):
+            own, above, tied = fused[rows[i] - begin], 0, 0
+            for d in range(n):
+                above += fused[d] > own
+                tied += fused[d] == own
+            if tied > 1:
+                for d in range(n):
+                    above += (fused[d] == own) & (order[begin + d] < order[rows[i]])
+            place = i
+            while place > 0 and level[place - 1] > above:
+                level[place] = level[place - 1]
+                place -= 1
+            level[place] = above
+        for i in range(len(rows)):
+            level[i] -= i  # relevant rows above do not count
+        values[task] = task_value(problem.gains, task, level, 0, len(rows))

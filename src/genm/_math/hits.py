@@ -1,0 +1,184 @@
+"""Where in a ranking the judged documents stand, and where ties could have put them.
+
+Hits are laid out as `measures` reads them: those of query q lie at judged_starts[q] onwards, n_hits[q] of them, in
+ranking order. `first` and `last` are the lowest and highest rank that documents with the hit's score take up.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genm._math.parallel import kernel, over_ranges
+
+Ints = NDArray[np.int64]
+Codes = NDArray[np.int32]
+Floats = NDArray[np.float64]
+
+
+_NEAR_BITS = 13
+
+
+class Hits(NamedTuple):
+    """Judged documents that were retrieved."""
+
+    n_hits: Ints
+    rank: Ints
+    grade: Codes
+    first: Ints
+    last: Ints
+
+
+def as_ints(array: NDArray[np.integer]) -> Ints:
+    """Return the array as the kernels know it: compiled once, for contiguous arrays that may be written."""
+    return np.require(array, np.int64, ("C", "W"))
+
+
+def as_codes(array: NDArray[np.integer]) -> Codes:
+    """Return the array as the kernels know it."""
+    return np.require(array, np.int32, ("C", "W"))
+
+
+def no_hits(n_queries: int, n_judged: int) -> Hits:
+    """Return room for as many hits as there are judged documents."""
+    ranks = (np.zeros(n_judged, np.int64) for _ in range(3))
+    return Hits(np.zeros(n_queries, np.int64), next(ranks), np.zeros(n_judged, np.int32), *ranks)
+
+
+def descending(judged_starts: Ints, grade: Codes) -> Codes:
+    """Return the grades of each query from the highest down."""
+    query = np.repeat(np.arange(len(judged_starts) - 1), np.diff(judged_starts))
+    key = (query << 32) + (2**31 - 1 - grade.astype(np.int64))
+    key.sort()
+    return (2**31 - 1 - (key & (2**32 - 1))).astype(np.int32)
+
+
+def hits_of_run(
+    low: Ints, high: Ints, doc: Codes, score: Floats, judged_starts: Ints, judged_doc: Codes, grade: Codes
+) -> Hits:
+    """Find the judged documents in ranked rows: query q's are low[q]:high[q] of `doc` and `score`.
+
+    `judged_doc` is -1 for a document that stands nowhere in `doc`.
+    """
+    low, high, judged_starts = as_ints(low), as_ints(high), as_ints(judged_starts)
+    doc, judged_doc, grade = as_codes(doc), as_codes(judged_doc), as_codes(grade)
+    score = np.require(score, np.float64, ("C", "W"))
+    hits = no_hits(len(low), len(judged_doc))
+    widest = int(np.diff(judged_starts).max(initial=0))
+    deepest = int((high - low).max(initial=0))
+
+    def work(begin: int, end: int) -> None:
+        near = np.zeros(1 << _NEAR_BITS, np.uint8)
+        slots, maybe = np.empty(1 << _bits(4 * widest), np.int64), np.empty(deepest + 1, np.int64)
+        _join(begin, end, near, slots, maybe, low, high, doc, score, judged_starts, judged_doc, grade, *hits)
+
+    over_ranges(work, high - low)
+    return hits
+
+
+@kernel
+def _hash(doc: int) -> int:
+    return (doc * 2654435769) & 0xFFFFFFFF
+
+
+@kernel
+def _bits(n: int) -> int:
+    """Return the exponent of the first power of 2 that is at least n, and at least 4."""
+    bits = 4
+    while (1 << bits) < n:
+        bits += 1
+    return bits
+
+
+@kernel
+def _join(
+    begin: int,
+    end: int,
+    near: NDArray[np.uint8],
+    slots: Ints,
+    maybe: Ints,
+    low: Ints,
+    high: Ints,
+    doc: Codes,
+    score: Floats,
+    judged_starts: Ints,
+    judged_doc: Codes,
+    grade: Codes,
+    n_hits: Ints,
+    hit_rank: Ints,
+    hit_grade: Codes,
+    hit_first: Ints,
+    hit_last: Ints,
+) -> None:
+    """Look every row up in a small hash table of the query's judged documents.
+
+    Nearly all rows are strangers: `near`, a table of its own with one byte for each value of a longer hash, turns
+    them away with one look.
+    """
+    for q in range(begin, end):
+        a, b, j = low[q], high[q], judged_starts[q]
+        bits = _bits(4 * (judged_starts[q + 1] - j))
+        shift, mask = 32 - bits, (1 << bits) - 1
+        for i in range(mask + 1):
+            slots[i] = -1
+        for i in range(j, judged_starts[q + 1]):
+            if judged_doc[i] >= 0:
+                h = _hash(judged_doc[i])
+                near[h >> (32 - _NEAR_BITS)] = 1
+                at = h >> shift
+                while slots[at] >= 0:
+                    at = (at + 1) & mask
+                slots[at] = i
+        n = 0
+        tied_from, tied_to = a, a
+        n_maybe = 0
+        for row in range(a, b):
+            maybe[n_maybe] = row
+            n_maybe += near[_hash(doc[row]) >> (32 - _NEAR_BITS)]
+        for i in range(n_maybe):
+            row = maybe[i]
+            at = _hash(doc[row]) >> shift
+            while slots[at] >= 0 and judged_doc[slots[at]] != doc[row]:
+                at = (at + 1) & mask
+            if slots[at] < 0:
+                continue
+            if row >= tied_to:
+                tied_from, tied_to = row, row + 1
+                while tied_from > a and score[tied_from - 1] == score[row]:
+                    tied_from -= 1
+                while tied_to < b and score[tied_to] == score[row]:
+                    tied_to += 1
+            hit_rank[j + n], hit_grade[j + n] = row - a + 1, grade[slots[at]]
+            hit_first[j + n], hit_last[j + n] = tied_from - a + 1, tied_to - a
+            n += 1
+        n_hits[q] = n
+        for i in range(j, judged_starts[q + 1]):
+            near[_hash(judged_doc[i]) >> (32 - _NEAR_BITS)] = 0
+
+
+def tie_extremes(judged_starts: Ints, hits: Hits) -> tuple[Hits, Hits] | None:
+    """Return the hits as the kindest and as the harshest order of tied documents would rank them.
+
+    Kindest: in each group of equal scores the judged documents come first, the highest grade in front;
+    harshest: last, the highest grade at the end. None if no hit is tied with another document.
+    """
+    at = np.arange(len(hits.rank)) - np.repeat(judged_starts[:-1], np.diff(judged_starts))
+    valid = at < np.repeat(hits.n_hits, np.diff(judged_starts))
+    tied = np.flatnonzero(valid & (hits.last > hits.first))
+    if len(tied) == 0:
+        return None
+    query = np.searchsorted(judged_starts, tied, side="right")
+    first, last, grade = hits.first[tied], hits.last[tied], hits.grade[tied].astype(np.int64)
+    new_group = np.ones(len(tied), np.bool_)
+    new_group[1:] = (np.diff(query) != 0) | (np.diff(first) != 0)
+    group = np.cumsum(new_group) - 1
+    opens = np.flatnonzero(new_group)
+    place = np.arange(len(tied)) - opens[group]
+    size = np.bincount(group)[group]
+
+    def reordered(rank: Ints, key: Ints) -> Hits:
+        new_rank, new_grade = hits.rank.copy(), hits.grade.copy()
+        new_rank[tied], new_grade[tied] = rank, hits.grade[tied][np.lexsort((key, group))]
+        return hits._replace(rank=new_rank, grade=new_grade)
+
+    return reordered(first + place, -grade), reordered(last - size + 1 + place, grade)

@@ -1,0 +1,71 @@
+"""Held-out evidence: learn on some queries, measure on the others, never the other way round."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genm._math.folds import fold_of_queries
+from genm._math.linear_algebra import weighted_mean
+from genm.align import Aligned, check_aligned
+from genm.errors import InputError
+from genm.evaluate import MeasureLike, evaluate_aligned
+from genm.learn.base import Fuser
+from genm.progress import Progress, silent
+
+Array = NDArray[np.float64]
+MakeFuser = Callable[[], Fuser]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeldOut:
+    """What weights reached on queries they had not seen."""
+
+    per_query: Array
+    """The measure of every query, under the weights learned without it."""
+    mean: float
+    """Over all queries, pooled, weighted by the queries' weights."""
+    fold: NDArray[np.int64]
+    """The fold each query was held out in."""
+    weights: Array
+    """(folds, K): the weights learned without each fold."""
+
+
+def cross_validate(
+    aligned: Aligned,
+    make: MakeFuser,
+    measure: MeasureLike,
+    *,
+    folds: int = 5,
+    seed: int = 0,
+    progress: Progress = silent,
+) -> HeldOut:
+    """Hold out each fold of queries in turn, fit a new fuser on the rest, and measure on the fold."""
+    check_aligned(aligned)
+    n = len(aligned.queries)
+    fold = fold_of_queries(n, check_folds(folds, n), seed)
+    per_query, weights = np.zeros(n), np.zeros((folds, len(aligned.rankers)))
+    for f in range(folds):
+        progress("cross-validating", f, folds)
+        fuser = make().fit(aligned.select(np.flatnonzero(fold != f)))
+        weights[f] = fuser.weights_
+        held_out = np.flatnonzero(fold == f)
+        per_query[held_out] = measure_queries(fuser.prepare(aligned.select(held_out)), weights[f], measure)
+    progress("cross-validating", folds, folds)
+    return HeldOut(per_query, weighted_mean(per_query, aligned.query_weights), fold, weights)
+
+
+def measure_queries(aligned: Aligned, weights: Array, measure: MeasureLike) -> Array:
+    """Return the measure of every query under the given weights."""
+    return np.asarray(evaluate_aligned(aligned, weights, [measure]).values[:, 0])
+
+
+def check_folds(folds: int, n_queries: int) -> int:
+    """Return the number of folds if every fold gets a query to hold out and one to learn from."""
+    if not 2 <= folds <= n_queries:
+        raise InputError(
+            f"{folds} folds over {n_queries} queries: expected 2 to {n_queries} folds. "
+            f"Judge more queries, or use fewer folds."
+        )
+    return folds

@@ -1,0 +1,239 @@
+"""Fit, cross-validate, and set the result beside what needs no learning."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genm._math.linear_algebra import times, weighted_mean
+from genm.align import Aligned, check_aligned, select_rankers
+from genm.errors import InputError
+from genm.evaluate import Contrast, Measure, MeasureLike, compare_runs, evaluate_aligned, parse_measure
+from genm.evidence.crossval import HeldOut, cross_validate, measure_queries
+from genm.evidence.fingerprints import fingerprint
+from genm.fuse import rule_scores
+from genm.learn import Fuser
+from genm.model import Model
+from genm.progress import Progress, silent
+from genm.records import Normalizer
+
+Array = NDArray[np.float64]
+BEST_SINGLE = "best single ranker"
+UNIFORM = "uniform weights"
+RRF = "RRF (k=60)"
+Outcome = Literal["better", "perhaps better", "equal", "perhaps worse", "worse"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evidence:
+    """What a fit is worth, query by query."""
+
+    measure: Measure
+    query_ids: tuple[str, ...]
+    train: Array
+    """The learned weights on the queries they were learned from: too good by as much as they over-fit."""
+    held_out: HeldOut
+    """The same method on queries it had not seen."""
+    singles: dict[str, Array]
+    """Each ranker alone."""
+    rules: dict[str, Array]
+    """What needs no learning: uniform weights and RRF."""
+    best_single: Array
+    """The single ranker chosen on each fold's training queries, on the fold: what learning has to beat."""
+    best_name: str
+    """The single ranker that is best on all queries."""
+    interval: tuple[float, float]
+    """Confidence interval of the held-out mean."""
+    gains: Mapping[str, Contrast]
+    """The held-out values against BEST_SINGLE, UNIFORM and RRF; each query counts by its weight."""
+    query_weights: Array
+    confidence: float
+    fold_normalizers: tuple[tuple[Normalizer, ...], ...]
+    """The normalisers that each fold's training chose, beside the folds' weights in `held_out`."""
+
+    def mean(self, per_query: Array) -> float:
+        """Return a mean over the queries with their weights."""
+        return weighted_mean(per_query, self.query_weights)
+
+    @property
+    def is_significant(self) -> bool:
+        """Whether the gain over the best single ranker is more than luck; see `outcome`."""
+        return self.outcome(BEST_SINGLE) == "better"
+
+    @property
+    def better_rules(self) -> tuple[str, ...]:
+        """The rules that need no learning and are clearly better than what was learned, best first."""
+        beating = [name for name in self.rules if self.outcome(name) == "worse"]
+        return tuple(sorted(beating, key=lambda name: -self.mean(self.rules[name])))
+
+    def outcome(self, rival: str) -> Outcome:
+        """Say whether the held-out values are better or worse than the rival's, and whether that is clear.
+
+        Clear is what Wilcoxon's test calls significant and the interval confirms: ranks and means can disagree
+        where many small losses stand against a few large gains.
+        """
+        gain = self.gains[rival]
+        if gain.n_better + gain.n_worse == 0:
+            return "equal"
+        clear = gain.p_values["wilcoxon"] < 1.0 - self.confidence
+        if gain.difference > 0:
+            return "better" if clear and gain.low > 0 else "perhaps better"
+        return "worse" if clear and gain.high < 0 else "perhaps worse"
+
+    def verdict(self) -> str:
+        """Say in a sentence or two what the figures mean, and name the rules that would be the better choice."""
+        return " ".join([self._against_best_single(), *map(self._against_better, self.better_rules)])
+
+    def _against_better(self, rule: str) -> str:
+        reached, p = self.mean(self.rules[rule]), self.gains[rule].p_values["wilcoxon"]
+        figures = f"{reached:.4f} against {self.held_out.mean:.4f} {self.measure}, p = {p:.2g}"
+        return f"What needs no learning does better: {rule} ({figures})."
+
+    def _against_best_single(self) -> str:
+        gain, name = self.gains[BEST_SINGLE], str(self.measure)
+        p = gain.p_values["wilcoxon"]
+        between = f"{self.confidence:.0%} interval {signed(gain.low)} to {signed(gain.high)}"
+        figures = f"{signed(gain.difference)} {name}, {between}, p = {p:.2g}"
+        match self.outcome(BEST_SINGLE):
+            case "better":
+                return f"Held out, the learned weights beat the best single ranker ({figures})."
+            case "perhaps better":
+                return (
+                    f"No significant gain over the best single ranker ({figures}): it may be luck. "
+                    f"Judge more queries."
+                )
+            case "perhaps worse":
+                return f"No gain over the best single ranker ({figures}): keep what you have."
+            case "worse":
+                return (
+                    f"Held out, the learned weights lose to the best single ranker ({figures}): keep what you have."
+                )
+            case "equal":
+                return (
+                    "Held out, every query gets the same from the learned weights and from the best single ranker: "
+                    "keep what you have."
+                )
+
+
+def gather_evidence(
+    aligned: Aligned,
+    make: Callable[[], Fuser],
+    measure: MeasureLike,
+    *,
+    folds: int = 5,
+    confidence: float = 0.95,
+    seed: int = 0,
+    progress: Progress = silent,
+) -> tuple[Fuser, Evidence]:
+    """Fit on all queries, cross-validate the same method, and set both beside what needs no learning."""
+    check_aligned(aligned)
+    measure = parse_measure(measure)
+    n = len(aligned.queries)
+    if n < 2:
+        raise InputError(f"{n} judged query: expected at least 2 to learn and to hold out. Judge more queries.")
+    progress("learning", 0, 1)
+    fuser = make().fit(aligned)
+    progress("learning", 1, 1)
+    by_fold: list[Fuser] = []
+
+    def remembered() -> Fuser:
+        by_fold.append(make())
+        return by_fold[-1]
+
+    held_out = cross_validate(aligned, remembered, measure, folds=min(folds, n), seed=seed, progress=progress)
+    singles = {name: single_values(aligned, name, measure) for name in aligned.rankers}
+    n_rankers = len(aligned.rankers)
+    prepared = fuser.prepare(aligned)
+    rules = {
+        UNIFORM: measure_queries(prepared, np.full(n_rankers, 1.0 / n_rankers), measure),
+        RRF: evaluate_aligned(aligned, rule_scores(aligned, "rrf"), [measure]).values[:, 0],
+    }
+    best_single = _best_single_by_fold(singles, held_out.fold, aligned.query_weights)
+    rivals = {BEST_SINGLE: best_single, **rules}
+    learned = counted(held_out.per_query, aligned.query_weights)
+    gains = {}
+    for name, values in rivals.items():
+        pair = {name: counted(values, aligned.query_weights), "learned": learned}
+        found = compare_runs(pair, correction="none", confidence=confidence, seed=seed)
+        gains[name] = replace(found.contrasts[0], measure=str(measure))
+    against_zero = compare_runs(
+        {"zero": np.zeros(n), "learned": learned}, tests=(), confidence=confidence, seed=seed
+    ).contrasts[0]
+    means = {name: weighted_mean(values, aligned.query_weights) for name, values in singles.items()}
+    return fuser, Evidence(
+        measure=measure,
+        query_ids=tuple(aligned.queries),
+        train=measure_queries(prepared, fuser.weights_, measure),
+        held_out=held_out,
+        singles=singles,
+        rules=rules,
+        best_single=best_single,
+        best_name=max(means, key=means.__getitem__),
+        interval=(against_zero.low, against_zero.high),
+        gains=gains,
+        query_weights=aligned.query_weights,
+        confidence=confidence,
+        fold_normalizers=tuple(fold.normalizers_ for fold in by_fold),
+    )
+
+
+def counted(per_query: Array, query_weights: Array) -> Array:
+    """Return values whose plain mean is the mean with the queries' weights, for tests and intervals of the mean."""
+    return np.asarray(per_query * (query_weights * len(query_weights) / query_weights.sum()))
+
+
+def signed(value: float, places: int = 4) -> str:
+    """Write a difference with its sign; one that is written as zero has none."""
+    text = f"{value:+.{places}f}"
+    return text if float(text) != 0.0 else text[1:]
+
+
+def single_values(aligned: Aligned, name: str, measure: Measure) -> Array:
+    """Return the measure of one ranker's own list, query by query, as if the others had never been there."""
+    return single_table(aligned, name, [measure])[:, 0]
+
+
+def single_table(aligned: Aligned, name: str, measures: Sequence[Measure]) -> Array:
+    """Return (queries, measures) values of one ranker's own list."""
+    own = select_rankers(aligned, [name])
+    if len(own.doc) == 0:
+        return np.zeros((len(own.queries), len(measures)))
+    return np.asarray(evaluate_aligned(own, np.ascontiguousarray(own.raw[:, 0]), measures).values)
+
+
+def with_evidence(model: Model, aligned: Aligned, evidence: Evidence) -> Model:
+    """Return the model with the figures of its training and the fingerprint of its data."""
+    gain = evidence.gains[BEST_SINGLE]
+    training = {
+        "queries": len(evidence.query_ids),
+        "train": evidence.mean(evidence.train),
+        "held_out": evidence.held_out.mean,
+        "best_single": evidence.best_name,
+        "gain_over_best_single": gain.difference,
+        "gain_interval": [gain.low, gain.high],
+        "p_wilcoxon": gain.p_values["wilcoxon"],
+    }
+    return replace(model, measure=str(evidence.measure), training=training, fingerprint=fingerprint(aligned))
+
+
+def best_singles(evidence: Evidence) -> list[str]:
+    """Return, for every fold, the ranker that was best on the queries of the other folds."""
+    table = np.array(list(evidence.singles.values()))
+    names, weights, fold = list(evidence.singles), evidence.query_weights, evidence.held_out.fold
+    return [names[_best(table, weights, fold != f)] for f in range(len(evidence.held_out.weights))]
+
+
+def _best_single_by_fold(singles: Mapping[str, Array], fold: NDArray[np.int64], weights: Array) -> Array:
+    """Return, for every query, the value of the ranker that was best on the queries of the other folds."""
+    table = np.array(list(singles.values()))
+    chosen = np.zeros(len(fold))
+    for f in np.unique(fold):
+        outside = fold == f
+        chosen[outside] = table[_best(table, weights, ~outside), outside]
+    return chosen
+
+
+def _best(table: Array, weights: Array, inside: NDArray[np.bool_]) -> int:
+    return int(np.argmax(times(table[:, inside], weights[inside])))

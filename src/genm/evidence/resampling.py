@@ -1,0 +1,132 @@
+"""How much the weights would vary with other queries: refits on resampled ones."""
+
+import copy
+import warnings
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genm._math.parallel import over_items
+from genm._math.simplex_optimizers import quasi_newton
+from genm.align import Aligned
+from genm.errors import ConvergenceWarning
+from genm.evaluate import parse_measure
+from genm.learn import Fuser
+from genm.learn.auto import AutoFuser, shrink, simple_weights
+from genm.learn.batch import MultistartFuser
+from genm.learn.objectives import Problem
+from genm.learn.scorer import Scorer, direct_search, with_level
+from genm.progress import Progress, silent
+
+Array = NDArray[np.float64]
+
+N_RESAMPLES = 100
+"""Refits that begin at the weights found, which is cheap."""
+N_WHOLE = 20
+"""Refits of methods that do more than that."""
+FEWEST = 10
+"""Fewer refits than this show no spread worth showing."""
+WARM_ROWS, WHOLE_ROWS = 40_000_000, 2_000_000
+"""How many rows all refits together may go through: some seconds."""
+_AT_ONCE = 10
+_FINE_STEPS = (0.05, 0.02)
+
+
+class Refits(NamedTuple):
+    """Weights learned anew on queries drawn with replacement."""
+
+    weights: Array
+    """(refits, K), held back as far as the fit itself was."""
+    before: Array
+    """(refits, K), before they were held back; the same where nothing was."""
+    kind: Literal["bootstrap", "none"]
+    held_back: float | None
+    """The share by which the fit, and every refit, moved its weights towards simple ones; None: never."""
+    note: str
+
+
+def refit_resampled(
+    aligned: Aligned, fuser: Fuser, *, n_resamples: int | None = None, seed: int = 0, progress: Progress = silent
+) -> Refits:
+    """Refit on queries drawn with replacement, as many as there are; fewer times, or not at all, on large data.
+
+    `auto` begins each refit at the weights it found and keeps the share by which it held back. Other methods learn
+    from scratch. Where nothing is learned there is nothing to refit.
+    """
+    nothing = np.zeros((0, len(aligned.rankers)))
+    if learns_nothing(fuser, aligned):
+        note = "Nothing is learned: other queries would give the same weights."
+        return Refits(nothing, nothing, "none", None, note)
+    aligned = fuser.prepare(aligned)
+    warm = isinstance(fuser, AutoFuser)
+    share = fuser.shrunk_.amount if isinstance(fuser, AutoFuser) else None
+    wanted = n_resamples or (N_RESAMPLES if warm else N_WHOLE)
+    n = min(wanted, (WARM_ROWS if warm else WHOLE_ROWS) // max(len(aligned.doc), 1))
+    if n < FEWEST and n_resamples is None:
+        note = (
+            f"With {len(aligned.doc):,} rows the refits on resampled queries would take minutes; they were skipped."
+        )
+        return Refits(nothing, nothing, "none", share, note)
+    n = n_resamples or n
+    refit = _Warm(aligned, fuser) if isinstance(fuser, AutoFuser) else _Whole(aligned, fuser)
+    rng = np.random.default_rng([seed, 1])  # not the stream that dealt the folds
+    drawn = [rng.integers(0, refit.n_queries, refit.n_queries) for _ in range(n)]
+    found: list[tuple[Array, Array]] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # said once, of the fit that is kept
+        for begin in range(0, n, _AT_ONCE):
+            progress("refitting on resampled queries", begin, n)
+            found += over_items(refit, drawn[begin : begin + _AT_ONCE])
+    progress("refitting on resampled queries", n, n)
+    note = f"{n} refits on queries drawn with replacement, {refit.how}."
+    if n < wanted:
+        note += f" {wanted} would be usual; {len(aligned.doc):,} rows allowed for no more."
+    return Refits(np.array([b for _, b in found]), np.array([a for a, _ in found]), "bootstrap", share, note)
+
+
+def learns_nothing(fuser: Fuser, aligned: Aligned) -> bool:
+    """Say whether the weights are the same whatever the queries: a rule, or a single ranker."""
+    return fuser.objective == "none" or len(aligned.rankers) == 1
+
+
+def teaching_queries(aligned: Aligned, level: int) -> NDArray[np.int64]:
+    """Return the positions of queries that something can be learned from."""
+    return np.flatnonzero((aligned.n_relevant(level) > 0) & (aligned.query_weights > 0))
+
+
+class _Warm:
+    """Refits of AutoFuser: one climb from the weights that it learned."""
+
+    def __init__(self, aligned: Aligned, fuser: AutoFuser) -> None:
+        measure = with_level(parse_measure(fuser.measure), fuser.level)
+        self._fuser = fuser
+        self._problem = Problem(aligned, level=max(fuser.level, measure.rel), beta=fuser.beta_)
+        self._scorer = Scorer(aligned, self._problem, measure, fuser.level)
+        self.n_queries = len(self._problem.kept)
+        share = fuser.shrunk_.amount
+        towards = "uniform weights" if fuser.shrunk_.target == "uniform" else "the best single ranker"
+        held = f"held back by {share:.0%} towards {towards}, as the fit was" if share else "not held back"
+        self.how = f"each climbed from the weights found and {held}"
+
+    def __call__(self, drawn: NDArray[np.int64]) -> tuple[Array, Array]:
+        fuser, problem, scorer = self._fuser, self._problem.select(drawn), self._scorer.select(drawn)
+        learned = quasi_newton(problem.gradient, fuser.learned_, tol=fuser.tol, max_iter=fuser.max_iter).alpha
+        if not scorer.is_smoothed:
+            learned = direct_search(scorer, learned, steps=_FINE_STEPS)
+        return learned, shrink(learned, fuser.shrunk_, simple_weights(scorer, len(learned)))
+
+
+class _Whole:
+    """Refits of any other method: from scratch, or from the weights found where it can be told to begin there."""
+
+    def __init__(self, aligned: Aligned, fuser: Fuser) -> None:
+        self._aligned, self._fuser, self.how = aligned, copy.copy(fuser), "each learned from scratch"
+        if isinstance(self._fuser, MultistartFuser):
+            self._fuser.starts, self.how = fuser.weights_[None], "each climbed from the weights found"
+        self._teaching = teaching_queries(aligned, getattr(fuser, "level", 1))
+        self.n_queries = len(self._teaching)
+
+    def __call__(self, drawn: NDArray[np.int64]) -> tuple[Array, Array]:
+        weights = copy.copy(self._fuser).fit(self._aligned.select(self._teaching[drawn])).weights_
+        return weights, weights

@@ -1,0 +1,88 @@
+"""Why a document stands where it stands: its fused score as a sum of what each ranker gave."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genm._math.scaling import rank_lists
+from genm._math.sorting import rank_order
+from genm.align import UNJUDGED, Aligned
+from genm.errors import InputError
+from genm.fuse import fuse_scores
+from genm.ids import Ids, find
+
+Array = NDArray[np.float64]
+Weights = Sequence[float] | Array
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """One document of one query; tuples hold an entry for each ranker."""
+
+    doc_id: str
+    rank: int
+    """Its place in the fused ranking, from 1 on."""
+    score: float
+    """Exactly the contributions added up from the first ranker to the last."""
+    relevance: int | None
+    """Its grade; None where nobody judged it, or there are no judgments."""
+    contributions: tuple[float, ...]
+    """Weight times normalised score, or times what a missing document gets."""
+    ranks: tuple[int | None, ...]
+    """Its place in each ranker's own list; None where the ranker did not return it."""
+
+
+def contributions(aligned: Aligned, weights: Weights) -> Array:
+    """Return (rows, K) what each ranker adds to each fused score; summed left to right they equal it to the bit."""
+    fuse_scores(aligned, weights)  # refuses weights that do not fit
+    return np.asarray(aligned.scores * np.asarray(weights, np.float64))
+
+
+def explain_documents(
+    aligned: Aligned, weights: Weights, query_id: str, *, doc_id: str | None = None, top: int = 10
+) -> list[Explained]:
+    """Explain the top documents of a query, or the one that is named, best first."""
+    one = aligned.select(np.array([position_of(aligned, query_id)]))
+    added = contributions(one, weights)
+    fused = fuse_scores(one, weights)
+    order = rank_order(one.starts, fused, np.zeros(len(fused), np.int32))
+    ranks = rank_lists(one.raw, one.retrieved, one.starts)
+    if doc_id is None:
+        if top < 1:
+            raise InputError(f"top: expected a whole number from 1 on; found {top}.")
+        shown = np.arange(min(top, len(order)))
+    else:
+        shown = np.flatnonzero(one.doc[order] == _document(one, query_id, doc_id))
+    return [
+        Explained(
+            doc_id=one.docs[int(one.doc[row])],
+            rank=int(place) + 1,
+            score=float(fused[row]),
+            relevance=None if one.relevance[row] == UNJUDGED else int(one.relevance[row]),
+            contributions=tuple(added[row].tolist()),
+            ranks=tuple(rank or None for rank in ranks[row].tolist()),
+        )
+        for place, row in zip(shown.tolist(), order[shown].tolist(), strict=True)
+    ]
+
+
+def position_of(aligned: Aligned, query_id: str) -> int:
+    """Return where a query stands, or say that there is none of that name."""
+    found = int(find(aligned.queries, Ids.of([query_id]))[0])
+    if found < 0:
+        first = aligned.queries[0] if len(aligned.queries) else "none"
+        where = "the judged queries" if aligned.labelled else "the runs"
+        raise InputError(f"query {query_id!r}: expected one of {where}, such as {first!r}; found no such query.")
+    return found
+
+
+def _document(one: Aligned, query_id: str, doc_id: str) -> int:
+    code = int(find(one.docs, Ids.of([doc_id]))[0])
+    if code < 0 or not (one.doc == code).any():
+        raise InputError(
+            f"document {doc_id!r}: expected one that a ranker returned for query {query_id!r}; found none. "
+            f"Name no document to see the top ones."
+        )
+    return code

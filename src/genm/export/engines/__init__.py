@@ -1,0 +1,1 @@
+"""One module for each engine: what it accepts, and a simulator of what it does."""

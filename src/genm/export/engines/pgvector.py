@@ -1,0 +1,193 @@
+"""PostgreSQL with pgvector: the whole fusion in one SQL statement, every normaliser exactly."""
+
+# ruff: noqa: S608 (every name in the statement went through sql_name or sql_text, every number through repr)
+
+from typing import Any
+
+from genm.export.asking import FIELD, SIZE
+from genm.export.quoting import one_line, sql_name, sql_text
+from genm.export.simulation import add_weighted, every_doc, top
+from genm.export.sql import normalized_sql
+from genm.export.stepwise import filled, normalized
+from genm.export.target import Document, Guide, Lists, Order, Part, Setting, Target, Technique, WeightRule, Window
+from genm.records import Normalizer, NormalizerKind
+
+_DISTANCES = {"cosine": ("<=>", "1 - "), "l2": ("<->", "-"), "ip": ("<#>", "-")}
+_FREE = frozenset(
+    {"floor", "floor_at", "constant", "constant_within", "ddof", "at_mean", "k", "scale", "shift", "missing"}
+)
+_KINDS: tuple[NormalizerKind, ...] = (
+    "minmax",
+    "none",
+    "max",
+    "sum",
+    "zscore",
+    "l2",
+    "rank",
+    "reciprocal",
+    "affine",
+    "atan",
+    "sigmoid",
+)
+
+
+def compose(order: Order) -> dict[str, Any]:
+    """Return the statement's parts."""
+    parameters: list[str] = []
+    rankers = [_ranker(part, parameters, order) for part in order.parts]
+    return {
+        "table": sql_name(order.settings["table"], "table"),
+        "id": sql_name(order.settings["id"], "id"),
+        "parameters": parameters,
+        "rankers": rankers,
+        "limit": order.count("size"),
+    }
+
+
+def render(document: Document) -> str:
+    """Return the statement; every ranker has a list, cut at its window, and its normalised scores."""
+    lines = [f"-- ${i}: {what}" for i, what in enumerate(document["parameters"], start=1)]
+    ctes = []
+    for i, ranker in enumerate(document["rankers"], start=1):
+        ctes.append(f"list{i} AS (  -- {one_line(ranker['ranker'])}\n{_list_sql(ranker, document)}\n)")
+        ctes.append(
+            f"ranker{i} AS (\n  SELECT id, {normalized_sql(ranker['normalizer'])} AS score\n  FROM list{i}\n)"
+        )
+    everyone = "\n  UNION\n".join(f"  SELECT id FROM list{i + 1}" for i in range(len(document["rankers"])))
+    ctes.append(f"found AS (\n{everyone}\n)")
+    lines.append("WITH " + ", ".join(ctes))
+    terms = [
+        f"{r['weight']!r} * COALESCE(ranker{i}.score, {_missing_sql(r['normalizer'], i)})"
+        for i, r in enumerate(document["rankers"], start=1)
+    ]
+    lines.append("SELECT found.id, " + "\n  + ".join(terms) + " AS score\nFROM found")
+    lines += [f"LEFT JOIN ranker{i + 1} ON ranker{i + 1}.id = found.id" for i in range(len(document["rankers"]))]
+    lines.append(f'ORDER BY score DESC, found.id::text COLLATE "C" DESC\nLIMIT {document["limit"]};')
+    return "\n".join(lines) + "\n"
+
+
+def simulate(document: Document, lists: Lists) -> dict[str, float]:
+    """Cut each list, normalise it step by step, give the missing their value, add."""
+    cut = [top(scores, r["limit"]) for scores, r in zip(lists, document["rankers"], strict=True)]
+    docs = every_doc(cut)
+    columns = []
+    for scores, ranker in zip(cut, document["rankers"], strict=True):
+        normalizer: Normalizer = ranker["normalizer"]
+        columns.append(filled(normalized(scores, normalizer), docs, normalizer))
+    return add_weighted(columns, [ranker["weight"] for ranker in document["rankers"]])
+
+
+def _list_sql(ranker: Document, document: Document) -> str:
+    table, key, field, limit = document["table"], document["id"], ranker["field"], ranker["limit"]
+    placeholder = f"${ranker['parameter']}"
+    if ranker["type"] == "scores":
+        return (
+            f"  SELECT {key} AS id, score::float8 AS score FROM {field}\n"
+            f'  ORDER BY score DESC, {key}::text COLLATE "C" DESC LIMIT {limit}'
+        )
+    if ranker["type"] == "vector":
+        operator, sign = _DISTANCES[ranker["metric"]]
+        return (
+            f"  SELECT {key} AS id, ({sign}({field} {operator} {placeholder}))::float8 AS score\n"
+            f"  FROM {table} ORDER BY {field} {operator} {placeholder} LIMIT {limit}"
+        )
+    words = f"plainto_tsquery({ranker['language']}, {placeholder})"
+    text = f"to_tsvector({ranker['language']}, {field})"
+    return (
+        f"  SELECT {key} AS id, ts_rank_cd({text}, {words})::float8 AS score\n"
+        f"  FROM {table} WHERE {text} @@ {words}\n"
+        f'  ORDER BY score DESC, {key}::text COLLATE "C" DESC LIMIT {limit}'
+    )
+
+
+def _missing_sql(normalizer: Normalizer, i: int) -> str:
+    if normalizer.missing == "minimum":
+        return f"(SELECT min(score) FROM ranker{i}), 0"
+    return repr(float(normalizer.missing))
+
+
+def _ranker(part: Part, parameters: list[str], order: Order) -> dict[str, Any]:
+    kind = part.settings["type"]
+    what = {"text": "the query's words (text)", "vector": f"the query's vector for {one_line(part.ranker)}"}.get(
+        kind
+    )
+    if what is not None and what not in parameters:
+        parameters.append(what)
+    return {
+        "ranker": part.ranker,
+        "weight": part.weight,
+        "limit": part.depth,
+        "type": kind,
+        "field": sql_name(part.settings["field"], f"{part.ranker}.field"),
+        "metric": part.settings["metric"],
+        "language": sql_text(order.settings["language"]),
+        "parameter": 0 if what is None else parameters.index(what) + 1,
+        "normalizer": part.normalizer,
+    }
+
+
+TARGETS = (
+    Target(
+        name="pgvector",
+        title="PostgreSQL with pgvector",
+        versions="PostgreSQL 12 and later, pgvector 0.5 and later",
+        techniques=tuple(
+            Technique(
+                kind,
+                Normalizer(kind, lower=0.0, upper=1.0) if kind == "affine" else Normalizer(kind),
+                _FREE,
+                bounds=frozenset({"apply", "clip", "within"}),
+                whole={"ddof": (0, 1)},
+            )
+            for kind in _KINDS
+        ),
+        window=Window(None, each=True),
+        weights=WeightRule(least=None),
+        compose=compose,
+        render=render,
+        simulate=simulate,
+        media_type="application/sql",
+        suffix="sql",
+        guide=Guide(
+            index="""CREATE EXTENSION vector;
+CREATE TABLE articles (id text PRIMARY KEY, text text, embedding vector(384));
+CREATE INDEX ON articles USING gin (to_tsvector('english', text));
+CREATE INDEX ON articles USING hnsw (embedding vector_cosine_ops);""",
+            runs="The statement of step 3 begins with a list for each ranker, `list1` and `list2`: run these two "
+            "SELECTs by themselves for every query and write the ids and scores to that ranker's run file.",
+            send="Prepare the statement and execute it with the query's words and vector, or give it to a driver "
+            "that takes numbered parameters.",
+            search="""{
+  echo "SET hnsw.ef_search = 100;"
+  echo "PREPARE learned (text, vector) AS"
+  cat FILE
+  echo "EXECUTE learned ('red cars', '[0.1, 0.2, 0.3]');"
+} | psql""",
+            language="bash",
+        ),
+        settings=(
+            SIZE,
+            Setting("table", "articles", "the table, spelt exactly; schema.table is understood", "name"),
+            Setting("id", "id", "the column of document ids", "name"),
+            Setting("language", "english", "the text search configuration", "name"),
+        ),
+        ranker_settings=(
+            Setting(
+                "type",
+                "",
+                "how this ranker searches; scores: a table or view with the columns id and score",
+                choices=("text", "vector", "scores"),
+            ),
+            FIELD,
+            Setting("metric", "cosine", "the vector's distance", choices=("cosine", "l2", "ip")),
+        ),
+        notes=(
+            "SQL expresses every normaliser, so any model can be exported here exactly.",
+            "ts_rank_cd is not BM25: train on the scores that this statement computes.",
+            "An approximate index may return other neighbours than an exact search; an hnsw index returns no more "
+            "than hnsw.ef_search, which is 40 unless it is set: set it to the window.",
+            "Vectors at exactly the same distance come in any order, since their index knows no other.",
+        ),
+        sources=("postgresql.org: text search, window functions", "github.com/pgvector/pgvector"),
+    ),
+)

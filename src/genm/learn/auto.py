@@ -1,0 +1,284 @@
+"""What a user gets who does not choose a method: candidates, shrinkage, and the measure they asked for."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from inspect import signature
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genm._math.folds import fold_of_queries
+from genm._math.linear_algebra import times, weighted_mean
+from genm._math.parallel import over_items
+from genm._math.simplex_optimizers import Ascent, as_distribution, quasi_newton
+from genm.align import Aligned, renormalize
+from genm.errors import InputError
+from genm.evaluate import Measure, MeasureLike, parse_measure
+from genm.learn.barrier import BarrierFuser
+from genm.learn.base import Fuser, Step
+from genm.learn.boost import BoostFuser
+from genm.learn.cotrain import CotrainFuser
+from genm.learn.exact import ExactFuser
+from genm.learn.newton import NewtonFuser
+from genm.learn.objectives import Beta, Problem
+from genm.learn.online import OnlineFuser
+from genm.learn.scorer import Scorer, direct_search, with_level
+from genm.learn.selections import Nearby, Simple
+from genm.learn.starts import simple_starts
+from genm.model import Model
+
+Array = NDArray[np.float64]
+
+SHRINKAGE = (0.0, 0.25, 0.5, 0.75, 1.0)
+"""How far the learned weights are moved towards the simple ones."""
+NORMALIZERS = ("minmax", "zscore", "max", "l2", "reciprocal")
+"""What `normalize="auto"` chooses from."""
+
+
+WORTH_POLISHING = 0.001
+"""What the exact measure must gain over the smoothed one's optimum; less is fitted to the last digit."""
+
+
+class Shrunk(NamedTuple):
+    """One way to hold back: move the learned weights this far towards uniform or the best single ranker."""
+
+    target: str
+    amount: float
+
+
+UNLESS_SHOWN = Shrunk("uniform", 0.75)
+"""What is done unless the folds show better: where judged queries are few, most of what is learned is noise."""
+
+
+ONCE_IN_TEN = 1.28
+"""Standard errors that a gain of luck alone exceeds once in ten times."""
+CLOSE_ENOUGH = 1e-4
+"""Gain of a step at which the climbs of the folds stop: they are compared, not kept."""
+
+
+class AutoFuser(Fuser):
+    """Learn weights for the measure you ask for, no further from simple ones than the data justifies.
+
+    The smoothed MAP is climbed by BFGS from uniform weights and from half-way to the best single ranker;
+    other measures are then climbed directly. Few queries overfit, so the result is moved towards uniform
+    weights by the share of `UNLESS_SHOWN`, unless cross-validation inside the training queries shows that another
+    share, or moving towards the best single ranker, gains clearly more; but never so far that
+    uniform weights or a single ranker would be better on the training queries.
+
+    Objective: smoothed MAP with j sorted, then the exact measure. Set: the simplex.
+    """
+
+    method = "auto"
+    objective = "smoothed MAP, j sorted; then the exact measure"
+    weight_set = "simplex"
+
+    beta_: float
+    shrunk_: Shrunk
+    learned_: Array
+    """The weights before they were held back."""
+    held_out_: float
+    """The measure that the chosen way reached in cross-validation inside the training queries."""
+
+    def __init__(
+        self,
+        *,
+        measure: MeasureLike = "AP",
+        level: int = 1,
+        beta: Beta = "auto",
+        normalize: str | None = None,
+        folds: int = 5,
+        repeats: int = 3,
+        tol: float = 1e-6,
+        max_iter: int = 100,
+        seed: int = 0,
+    ) -> None:
+        self.measure, self.level, self.beta, self.normalize = measure, level, beta, normalize
+        self.folds, self.repeats, self.tol, self.max_iter, self.seed = folds, repeats, tol, max_iter, seed
+
+    def fit(self, aligned: Aligned) -> Self:
+        """Learn, hold back, and keep the better of that and the simple weights."""
+        if self.normalize not in (None, "auto"):
+            raise InputError(f'normalize={self.normalize!r}: expected None or "auto". Align with a normaliser.')
+        if self.normalize is None:
+            return self._fit(aligned)
+        tried = [self._plain()._fit(renormalize(aligned, kind)) for kind in NORMALIZERS]
+        best = max(tried, key=lambda fuser: fuser.held_out_)
+        self.__dict__.update({name: value for name, value in vars(best).items() if name.endswith("_")})
+        return self
+
+    def to_model(self) -> Model:
+        """Return what serving needs; the model names the measure that was maximised."""
+        return replace(super().to_model(), measure=str(with_level(parse_measure(self.measure), self.level)))
+
+    def _plain(self) -> "AutoFuser":
+        return AutoFuser(
+            measure=self.measure, level=self.level, beta=self.beta, folds=self.folds, repeats=self.repeats,
+            tol=self.tol, max_iter=self.max_iter, seed=self.seed,
+        )  # fmt: skip
+
+    def fit_problem(self, problem: Problem) -> Self:
+        """Learn from queries that were made ready before, under the problem's own level and beta; AP only."""
+        measure = with_level(parse_measure(self.measure), self.level)
+        if measure != Measure("AP", rel=measure.rel) or self.normalize is not None:
+            raise InputError(
+                f"measure {measure}, normalize={self.normalize!r}: a problem knows average precision of scores as "
+                f"they are. Use fit, which sees the runs."
+            )
+        return self._learn(problem, Scorer(None, problem, measure, self.level))
+
+    def _fit(self, aligned: Aligned) -> Self:
+        measure = with_level(parse_measure(self.measure), self.level)
+        problem = Problem(aligned, level=max(self.level, measure.rel), beta=self.beta)
+        return self._learn(problem, Scorer(aligned, problem, measure, self.level))
+
+    def _learn(self, problem: Problem, scorer: Scorer) -> Self:
+        self._remember(problem)
+        self.beta_ = problem.beta
+        self.history_ = []
+        simple = Simple.of(scorer, len(self.rankers_))
+        ends = self._climbs(problem, simple)
+        self.learned_ = _polish(_best_of(ends, scorer, simple), scorer)
+        self.shrunk_, self.held_out_ = self._choose(problem, scorer, simple, ends)
+        self.weights_ = hold_back(self.learned_, self.shrunk_, simple.targets, scorer)
+        self.objective_ = problem.value(self.weights_)
+        self.converged_ = all(end.converged for end in ends)
+        self.n_iter_ = max([end.n_iter for end in ends], default=1)
+        last = Step(len(ends), 0, self.objective_, problem.exact(self.weights_))
+        self.history_.append(last)  # after the measure's own search and the holding back
+        self._warn_if_stopped_early()
+        return self
+
+    def _climbs(self, problem: Problem, simple: Simple) -> list[Ascent]:
+        """Climb from the simple starts, and keep the curves."""
+        ends = []
+        for number, start in enumerate(simple_starts(simple.targets["single"])):
+
+            def watch(iteration: int, alpha: Array, objective: float, number: int = number) -> None:
+                self.history_.append(Step(number, iteration, objective, problem.exact(alpha)))
+
+            ends.append(quasi_newton(problem.gradient, start, tol=self.tol, max_iter=self.max_iter, watch=watch))
+        return ends
+
+    def _choose(self, problem: Problem, scorer: Scorer, simple: Simple, ends: list[Ascent]) -> tuple[Shrunk, float]:
+        """Return how far to hold back, by cross-validation inside the training queries."""
+        n_queries = len(problem.kept)
+        ways = [Shrunk("uniform", a) for a in SHRINKAGE] + [Shrunk("single", a) for a in SHRINKAGE[1:]]
+        if n_queries < 2 or not ends:
+            return Shrunk("uniform", 1.0), scorer.mean(simple.targets["uniform"])
+        folds = min(self.folds, n_queries)
+        jobs = [
+            (fold_of_queries(n_queries, folds, self.seed + 1 + r), f)
+            for r in range(self.repeats)
+            for f in range(folds)
+        ]
+        climb_again = Nearby(problem, max(ends, key=lambda end: end.value))
+
+        def held_out(job: tuple[NDArray[np.int64], int]) -> tuple[NDArray[np.intp], Array]:
+            fold, f = job
+            inside, outside = np.flatnonzero(fold != f), np.flatnonzero(fold == f)
+            known = simple.select(inside)
+            end = climb_again(inside, tol=max(self.tol, CLOSE_ENOUGH), max_iter=self.max_iter)
+            learned = _best_of([end], scorer.select(inside), known)
+            test = scorer.select(outside)
+            return outside, np.array([test.per_query(shrink(learned, way, known.targets)) for way in ways])
+
+        reached = np.zeros((len(ways), n_queries))
+        for outside, values in over_items(held_out, jobs):
+            reached[:, outside] += values / self.repeats
+        best = clearly_best(reached, scorer.query_weights, ways.index(UNLESS_SHOWN))
+        return ways[best], weighted_mean(reached[best], scorer.query_weights)
+
+
+def clearly_best(reached: Array, query_weights: Array, reference: int) -> int:
+    """Return the way whose gain over the reference is clearest, else the reference.
+
+    `reached` holds a row of held-out values per way. A gain that luck would give once in ten times, which is 1.28
+    standard errors, is no reason to choose differently.
+    """
+    share = query_weights / query_weights.sum()
+    gain = reached - reached[reference]
+    mean = times(gain, share)
+    error = np.sqrt(times((gain - mean[:, None]) ** 2, share) / max(reached.shape[1] - 1, 1))
+    clear = mean - ONCE_IN_TEN * error
+    clear[reference] = 0.0
+    return int(np.argmax(clear))
+
+
+def _polish(learned: Array, scorer: Scorer) -> Array:
+    """Return weights moved on the exact measure, if the smoothed one had missed a real gain."""
+    polished = direct_search(scorer, learned, steps=(0.05, 0.02, 0.01, 0.005))
+    return polished if scorer.mean(polished) > scorer.mean(learned) + WORTH_POLISHING else learned
+
+
+def _best_of(ends: list[Ascent], scorer: Scorer, simple: Simple) -> Array:
+    """Return the best weights for these queries, over-fitted or not: where climbs ended, or simple ones."""
+    *singles, uniform = simple.means()
+    known = [(scorer.mean(end.alpha), end.alpha) for end in ends]
+    known += [(max(singles), simple.targets["single"]), (uniform, simple.targets["uniform"])]
+    best = max(known, key=lambda one: one[0])[1]
+    return best if scorer.is_smoothed else direct_search(scorer, best)
+
+
+def simple_weights(scorer: Scorer, n_rankers: int) -> dict[str, Array]:
+    """Return uniform weights and those of the ranker that is best on the training queries."""
+    return Simple.of(scorer, n_rankers).targets
+
+
+def shrink(learned: Array, way: Shrunk, simple: dict[str, Array]) -> Array:
+    """Return the weights moved a share of the way towards the target."""
+    return as_distribution((1.0 - way.amount) * learned + way.amount * simple[way.target])
+
+
+def hold_back(learned: Array, way: Shrunk, simple: dict[str, Array], scorer: Scorer) -> Array:
+    """Return the learned weights held back as far as chosen, but never below the simple ones in training."""
+    least = max(scorer.mean(weights) for weights in simple.values())
+    for amount in (*np.linspace(way.amount, 0.0, 11), 0.0):
+        weights = shrink(learned, Shrunk(way.target, float(amount)), simple)
+        if scorer.mean(weights) >= least:
+            return weights
+    return max(simple.values(), key=scorer.mean)
+
+
+_METHODS: dict[str, Callable[..., Fuser]] = {
+    "auto": AutoFuser,
+    "bat": NewtonFuser,
+    "enm": BoostFuser,
+    "exact": ExactFuser,
+    "ip": BarrierFuser,
+    "on": OnlineFuser,
+    "uns": CotrainFuser,
+}
+METHODS = tuple(sorted(_METHODS))
+"""The names that `fit` and `make_fuser` take."""
+
+
+def fit(aligned: Aligned, *, method: str = "auto", measure: MeasureLike = "AP", **options: Any) -> Fuser:
+    """Learn weights by the named method and return the fitted fuser.
+
+    `auto` is what you want if you do not know; "bat", "ip", "on", "uns" and "enm" are the paper's; "exact" finds
+    the best weights of the training queries. Only "auto" and "exact" climb measures other than average precision.
+    `options` are the fuser's own parameters.
+    """
+    return make_fuser(method, measure=measure, **options).fit(aligned)
+
+
+def make_fuser(method: str, *, measure: MeasureLike = "AP", **options: Any) -> Fuser:
+    """Return a fuser by its name on the command line, not yet fitted."""
+    if method not in _METHODS:
+        raise InputError(f"method={method!r}: expected one of {', '.join(METHODS)}.")
+    make = _METHODS[method]
+    unknown = sorted(set(options) - set(signature(make).parameters))
+    if unknown:
+        raise InputError(f"method {method!r} takes no {', '.join(unknown)}. Leave it out, or use another method.")
+    wanted = parse_measure(measure)
+    if method == "auto":
+        return AutoFuser(measure=wanted, **options)
+    if method == "exact":
+        return ExactFuser(measure=wanted, **options)
+    if wanted.name != "AP" or wanted.cutoff is not None or wanted.judged_only:
+        advice = "Use method 'auto' or 'exact', or measure 'AP'."
+        raise InputError(f"method {method!r} maximises AP, not {wanted}. {advice}")
+    if wanted.rel != 1 and method != "uns":  # it reads no grades
+        options.setdefault("level", wanted.rel)
+    return make(**options)

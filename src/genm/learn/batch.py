@@ -1,0 +1,85 @@
+"""Climb from several starting points side by side and keep the best by exact MAP on the training queries."""
+
+from abc import abstractmethod
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genm._math.parallel import over_items
+from genm._math.simplex_optimizers import Ascent, Watch
+from genm.align import Aligned
+from genm.errors import InputError
+from genm.learn.base import Fuser, Step
+from genm.learn.objectives import Beta, Problem
+from genm.learn.starts import Starts, starting_points
+
+Array = NDArray[np.float64]
+
+
+class MultistartFuser(Fuser):
+    """What the batch fusers share: starts, stopping rule, and the choice among the ends.
+
+    The start is chosen on the training queries alone (departure 11).
+    """
+
+    weight_set = "simplex"
+    beta_: float
+
+    def __init__(
+        self,
+        *,
+        beta: Beta = "auto",
+        level: int = 1,
+        starts: Starts = None,
+        tol: float = 1e-6,
+        min_iter: int = 1,
+        max_iter: int = 100,
+        seed: int = 0,
+    ) -> None:
+        self.beta, self.level, self.starts, self.seed = beta, level, starts, seed
+        self.tol, self.min_iter, self.max_iter = tol, min_iter, max_iter
+
+    def fit(self, aligned: Aligned) -> Self:
+        """Climb from every start; the winner is the end with the highest exact MAP, the first among equals."""
+        return self.fit_problem(Problem(aligned, level=self.level, beta=self.beta, smooth_j=self._smooth_j()))
+
+    def fit_problem(self, problem: Problem) -> Self:
+        """Learn from queries that were made ready before, under the problem's own level, beta and kind of j."""
+        check_stopping(self.tol, self.min_iter, self.max_iter)
+        self._remember(problem)
+        self.beta_ = problem.beta
+        starts = starting_points(len(problem.rankers), seed=self.seed, given=self.starts)
+        ends = over_items(lambda s: self._climb_from(problem, s, starts[s]), range(len(starts)))
+        exact = [problem.exact(end.alpha) for end, _ in ends]
+        best = int(np.argmax(exact))
+        end = ends[best][0]
+        self.weights_, self.objective_ = end.alpha, end.value
+        self.converged_, self.n_iter_ = end.converged, end.n_iter
+        self.history_ = [step for _, steps in ends for step in steps]
+        self._warn_if_stopped_early()
+        return self
+
+    def _climb_from(self, problem: Problem, number: int, start: Array) -> tuple[Ascent, list[Step]]:
+        steps: list[Step] = []
+
+        def watch(iteration: int, alpha: Array, objective: float) -> None:
+            steps.append(Step(number, iteration, objective, problem.exact(alpha), tuple(alpha.tolist())))
+
+        return self._climb(problem, start, watch), steps
+
+    def _smooth_j(self) -> bool:
+        return False
+
+    @abstractmethod
+    def _climb(self, problem: Problem, start: Array, watch: Watch) -> Ascent:
+        """Climb from one starting point."""
+
+
+def check_stopping(tol: float, min_iter: int, max_iter: int) -> None:
+    """Refuse stopping rules that make no sense."""
+    if not tol >= 0 or min_iter < 0 or max_iter < max(1, min_iter):
+        raise InputError(
+            f"tol={tol}, min_iter={min_iter}, max_iter={max_iter}: expected tol >= 0 and "
+            f"0 <= min_iter <= max_iter, with max_iter at least 1."
+        )

@@ -1,0 +1,163 @@
+"""The training queries as the kernels want them: exact and smoothed MAP of any weights.
+
+Queries without a relevant document teach nothing and are set aside, with a count.
+"""
+
+import copy
+from collections.abc import Sequence
+from typing import Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genm._math.average_precision import smooth_ap
+from genm._math.exact_ap import exact_ap
+from genm._math.tiles import Tiles, build_tiles, mean, relabel, take, take_rankers
+from genm._math.weighted import weighted_sum
+from genm.align import Aligned, check_aligned
+from genm.errors import InputError
+
+Array = NDArray[np.float64]
+Beta = float | Literal["auto"]
+
+PAPER_BETA = 200.0
+
+
+class Problem:
+    """Mean average precision of an ensemble over labelled queries.
+
+    `exact` is Problem P1; `value`, `gradient` and `derivatives` are P2, P3 and P4, which differ only in the
+    set that the weights are taken from. Means are weighted by the queries' weights.
+    """
+
+    def __init__(self, aligned: Aligned, *, level: int = 1, beta: Beta = "auto", smooth_j: bool = False) -> None:
+        check_aligned(aligned)
+        if not aligned.labelled:
+            raise InputError("these runs carry no judgments. Give qrels to align_runs, or use CotrainFuser.")
+        n_relevant = aligned.n_relevant(level)
+        kept = np.flatnonzero((n_relevant > 0) & (aligned.query_weights > 0))
+        if len(kept) == 0:
+            raise InputError(
+                f"no query has a document judged {level} or higher. Check the judgments, or lower the level."
+            )
+        self._build(aligned, kept, aligned.relevance >= level, n_relevant, beta=beta, smooth_j=smooth_j)
+
+    @classmethod
+    def unlabelled(cls, aligned: Aligned, *, beta: Beta = "auto", smooth_j: bool = False) -> Self:
+        """Return the problem of all queries that have documents, none of them relevant, for `with_labels`.
+
+        Judgments are not looked at, whether there are any or not.
+        """
+        kept = np.flatnonzero((np.diff(aligned.starts) > 0) & (aligned.query_weights > 0))
+        if len(kept) == 0:
+            raise InputError("no query has a document that a ranker returned. Check the runs.")
+        problem = cls.__new__(cls)
+        nothing = np.zeros(len(aligned.doc), np.bool_), np.zeros(len(aligned.queries), np.int64)
+        problem._build(aligned, kept, *nothing, beta=beta, smooth_j=smooth_j)
+        return problem
+
+    def _build(
+        self,
+        aligned: Aligned,
+        kept: NDArray[np.intp],
+        relevant: NDArray[np.bool_],
+        n_relevant: NDArray[np.int64],
+        *,
+        beta: Beta,
+        smooth_j: bool,
+    ) -> None:
+        self.n_set_aside = len(aligned.queries) - len(kept)
+        self.kept = kept
+        """Positions, among the queries of `aligned`, of those that teach."""
+        self.rankers, self.normalizers, self.depths = aligned.rankers, aligned.normalizers, aligned.depths
+        self.smooth_j = smooth_j
+        self.beta = beta_of(aligned) if beta == "auto" else check_beta(beta)
+        tiles = build_tiles(aligned.starts, aligned.scores, relevant, n_relevant, aligned.query_weights)
+        self.tiles: Tiles = take(tiles, kept) if self.n_set_aside else tiles
+
+    def select(self, queries: NDArray[np.integer]) -> "Problem":
+        """Return the problem of some of the kept queries; no score is copied."""
+        return self._with(tiles=take(self.tiles, queries), kept=self.kept[queries])
+
+    def with_beta(self, beta: float) -> "Problem":
+        """Return the same queries under another sharpness."""
+        return self._with(beta=check_beta(beta))
+
+    def with_rankers(self, columns: Sequence[int], tiles: Tiles | None = None) -> "Problem":
+        """Return the same queries under some of the rankers; the sharpness stays.
+
+        So do all documents, unless `tiles` of these rankers are given that hold fewer.
+        """
+        return self._with(
+            tiles=take_rankers(self.tiles, columns) if tiles is None else tiles,
+            rankers=tuple(self.rankers[k] for k in columns),
+            normalizers=tuple(self.normalizers[k] for k in columns),
+            depths=tuple(self.depths[k] for k in columns),
+        )
+
+    def with_labels(self, relevant: NDArray[np.bool_]) -> "Problem":
+        """Return the same queries with other labels: `relevant` marks rows of the aligned scores."""
+        counts = np.concatenate(([0], np.cumsum(relevant)))[self.tiles.rows]
+        return self._with(tiles=relabel(self.tiles, relevant, counts[:, 1] - counts[:, 0]))
+
+    def exact_per_query(self, weights: Array) -> Array:
+        """Return the average precision of every kept query, ties settled as trec_eval does (P1's summands)."""
+        return exact_ap(self.tiles, weights)
+
+    def exact(self, weights: Array) -> float:
+        """Return the mean average precision (P1)."""
+        return float(mean(self.tiles, self.exact_per_query(weights)))
+
+    def value(self, weights: Array) -> float:
+        """Return the smoothed objective."""
+        return float(mean(self.tiles, smooth_ap(self.tiles, weights, self.beta, smooth_j=self.smooth_j).value))
+
+    def gradient(self, weights: Array) -> tuple[float, Array]:
+        """Return the smoothed objective and its gradient (Eq. 16)."""
+        found = smooth_ap(self.tiles, weights, self.beta, smooth_j=self.smooth_j, order=1)
+        return float(mean(self.tiles, found.value)), mean(self.tiles, found.gradient)
+
+    def derivatives(self, weights: Array) -> tuple[float, Array, Array]:
+        """Return the smoothed objective, its gradient (Eq. 16) and its Hessian (Eq. 17 as in Appendix A)."""
+        found = smooth_ap(self.tiles, weights, self.beta, smooth_j=self.smooth_j, order=2)
+        return float(mean(self.tiles, found.value)), mean(self.tiles, found.gradient), found.hessian
+
+    def _with(self, **changes: object) -> "Problem":
+        other = copy.copy(self)
+        for name, value in changes.items():
+            setattr(other, name, value)
+        return other
+
+
+def check_beta(beta: float | str) -> float:
+    """Return beta if it can sharpen a sigmoid."""
+    if isinstance(beta, str) or not 0.0 < beta < np.inf:
+        raise InputError(f'beta={beta!r}: expected a positive number or "auto". The paper uses 200.')
+    return float(beta)
+
+
+def beta_of(aligned: Aligned) -> float:
+    """Return beta for the scale of the scores.
+
+    What matters is the product of beta and the spread of scores within a query. The paper's 200 is meant for
+    cosines, whose spread is about 0.1, so beta is 20 over the median query's standard deviation under uniform
+    weights (departure 15: with raw BM25 a beta of 200 would saturate the sigmoid).
+    """
+    n_rankers = len(aligned.rankers)
+    fused = weighted_sum(aligned.scores, np.full(n_rankers, 1.0 / n_rankers))
+    filled = np.diff(aligned.starts) > 1
+    starts = aligned.starts[:-1][filled]
+    if len(starts) == 0:
+        return PAPER_BETA
+    counts = np.diff(aligned.starts)[filled]
+    within = np.repeat(np.arange(len(starts)), counts)
+    rows = np.repeat(filled, np.diff(aligned.starts))
+    scores = fused[rows]
+    mean_score = np.bincount(within, scores) / counts
+    return sharpness_for(np.bincount(within, (scores - mean_score[within]) ** 2) / counts)
+
+
+def sharpness_for(variances: Array) -> float:
+    """Return beta for the variances of fused scores within queries: 20 over the median standard deviation."""
+    spread = float(np.sqrt(np.median(variances))) if len(variances) else 0.0
+    return PAPER_BETA if not spread > 0.0 else min(20.0 / spread, 1e300)

@@ -1,0 +1,145 @@
+"""The file beside a model."""
+
+import copy
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from problems import made_up
+
+from genm.errors import ModelError
+from genm.evaluate import parse_measure
+from genm.evidence import (
+    Kept,
+    evidence_path,
+    fingerprint,
+    gather_evidence,
+    keep_evidence,
+    load_evidence,
+    save_evidence,
+    why_not_of,
+    with_evidence,
+)
+from genm.evidence.storage import evidence_from_json, evidence_to_json
+from genm.learn import BoostFuser
+
+
+@pytest.fixture(scope="module")
+def kept() -> Kept:
+    aligned = made_up(0, n_queries=20)
+    fuser, found = gather_evidence(aligned, BoostFuser, parse_measure("AP"), folds=4)
+    return keep_evidence(aligned, fuser, found)
+
+
+@pytest.fixture(scope="module")
+def document(kept) -> dict:
+    return evidence_to_json(kept)
+
+
+def test_it_comes_back_to_the_bit(kept, tmp_path) -> None:
+    save_evidence(kept, tmp_path / "m.evidence.json")
+    back = load_evidence(tmp_path / "m.evidence.json")
+    assert evidence_to_json(back) == evidence_to_json(kept)
+    assert back.evidence.held_out.mean == kept.evidence.held_out.mean
+    assert back.evidence.verdict() == kept.evidence.verdict()
+    assert back.evidence.fold_normalizers == kept.evidence.fold_normalizers
+    assert back.refits.weights.tobytes() == kept.refits.weights.tobytes()
+    assert [path.name for path in tmp_path.iterdir()] == ["m.evidence.json"]
+
+
+def test_skipped_refits_come_back_too(kept, tmp_path) -> None:
+    none = np.zeros((0, 3))
+    skipped = kept.refits._replace(weights=none, before=none, kind="none", note="Skipped.")
+    save_evidence(replace(kept, refits=skipped), tmp_path / "m.json")
+    assert load_evidence(tmp_path / "m.json").refits.weights.shape == (0, 3)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.text(), min_size=20, max_size=20, unique=True))
+def test_any_ids_survive(kept, ids) -> None:
+    try:
+        "".join(ids).encode()
+    except UnicodeEncodeError:
+        return
+    renamed = replace(kept, evidence=replace(kept.evidence, query_ids=tuple(ids)))
+    back = evidence_from_json(json.loads(json.dumps(evidence_to_json(renamed), ensure_ascii=False)))
+    assert back.evidence.query_ids == tuple(ids)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        (("format",), "genm-model", "This is not evidence written by genm"),
+        (("version",), 2, "expected evidence version 1; found 2"),
+        (("held_out",), [0.5], 'expected "held_out" to hold 20 numbers; found 1'),
+        (("held_out",), [True] * 20, 'expected "held_out" to hold numbers only'),
+        (("held_out",), ["0.5"] * 20, 'expected "held_out" to hold numbers only'),
+        (("held_out",), [1e999] * 20, 'expected "held_out" to hold finite numbers'),
+        (("fold",), [9] * 20, 'expected "fold" to number the 4 folds'),
+        (("singles",), {}, 'expected "singles" to hold r0, r1, r2'),
+        (("rankers",), [1, 2, 3], 'expected "rankers" to be a list of strings'),
+        (("refits", "kind"), "jackknife", "expected \"kind\" to be 'bootstrap' or 'none'"),
+        (("refits", "before"), [], 'expected "before" to have 20 rows; found 0'),
+        (("fewer", "per_query"), 1, 'expected "per_query" to be list'),
+        (("gains", "uniform weights", "low"), None, 'expected "low" to be a finite number'),
+        (("folds", 0, "normalizers", 0, "kind"), "maxmin", 'expected "kind" to be'),
+        (("surplus",), 1, "unknown key 'surplus'"),
+    ],
+)
+def test_anything_else_is_refused(document, path, value, message) -> None:
+    broken = copy.deepcopy(document)
+    inner = broken
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = value
+    with pytest.raises(ModelError) as error:
+        evidence_from_json(broken)
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize("key", ["fingerprint", "weights", "query_ids", "gains", "fewer", "confidence"])
+def test_every_key_is_asked_for(document, key) -> None:
+    with pytest.raises(ModelError, match=f'expected the key "{key}"'):
+        evidence_from_json({k: v for k, v in document.items() if k != key})
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"{", "m.json:1: expected JSON"),
+        (b"\xff{", "expected UTF-8 JSON"),
+        (b"[]", "expected an object; found list"),
+    ],
+)
+def test_files_that_are_no_evidence(tmp_path, text, message) -> None:
+    (tmp_path / "m.json").write_bytes(text)
+    with pytest.raises(ModelError) as error:
+        load_evidence(tmp_path / "m.json")
+    assert message in str(error.value)
+    with pytest.raises(ModelError, match="cannot be read"):
+        load_evidence(tmp_path / "none.json")
+
+
+def test_whose_it_is() -> None:
+    aligned = made_up(0, n_queries=20)
+    fuser, found = gather_evidence(aligned, BoostFuser, parse_measure("AP"), folds=4)
+    kept = keep_evidence(aligned, fuser, found)
+    model, own = with_evidence(fuser.to_model(), aligned, found), fingerprint(aligned)
+    assert why_not_of(kept, model, own) is None
+    assert why_not_of(kept, model, fingerprint(made_up(1, n_queries=20))) == (
+        "it is of other runs, judgments or query weights"
+    )
+    assert why_not_of(kept, replace(model, weights=(1.0, 0.0, 0.0)), own) == "it is of other weights"
+    assert "measured in AP" in why_not_of(kept, replace(model, measure="nDCG@10"), own)
+    assert "of the rankers r0, r1, r2" in why_not_of(kept, replace(model, rankers=("a", "b", "c")), own)
+
+
+@pytest.mark.parametrize(
+    ("model", "evidence"),
+    [("a/model.json", "a/model.evidence.json"), ("best", "best.evidence.json"), ("m.v2", "m.v2.evidence.json")],
+)
+def test_it_lies_beside_the_model(model, evidence) -> None:
+    assert evidence_path(model).as_posix() == evidence

@@ -1,0 +1,119 @@
+"""What a user gets who does not choose."""
+
+import numpy as np
+import pytest
+from problems import made_up
+
+from genm.errors import InputError
+from genm.evaluate import evaluate_aligned
+from genm.learn import NewtonFuser
+from genm.learn.auto import AutoFuser, fit, make_fuser
+from genm.learn.objectives import Problem
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("measure", ["AP", "nDCG@10", "RR@10"])
+def test_never_below_uniform_or_a_single_ranker_in_training(seed: int, measure: str) -> None:
+    aligned = made_up(seed, quality=(0.6, 0.5, 0.1), n_queries=10)
+    fuser = AutoFuser(measure=measure, folds=3, repeats=1).fit(aligned)
+
+    def reached(weights: np.ndarray) -> float:
+        return evaluate_aligned(aligned, weights, measure).mean(measure)
+
+    simple = [np.full(3, 1 / 3), *np.eye(3)]
+    assert reached(fuser.weights_) >= max(map(reached, simple)) - 1e-12
+
+
+def test_a_fine_scan_of_two_rankers_is_hardly_better() -> None:
+    for seed in range(3):
+        aligned = made_up(seed, quality=(0.9, 0.7), n_queries=40, n_docs=150)
+        problem = Problem(aligned, beta=1.0)
+        scan = max(problem.exact(np.array([w, 1 - w])) for w in np.linspace(0, 1, 1001))
+        assert scan - problem.exact(AutoFuser().fit(aligned).learned_) <= 0.002
+
+
+def test_useless_rankers_may_get_nothing() -> None:
+    weights = fit(made_up(1, quality=(1.5, -1.5), n_queries=30)).weights_
+    assert weights.tolist() == [1.0, 0.0]
+
+
+def test_few_queries_of_equal_rankers_stay_near_uniform() -> None:
+    """With nothing to tell three equal rankers apart, what was learned is held back on most draws."""
+    n_held_back, draws = 0, range(12)
+    for seed in draws:
+        fuser = AutoFuser().fit(made_up(seed, quality=(0.5, 0.5, 0.5), n_queries=8))
+        if fuser.shrunk_.target != "uniform":
+            continue
+        learned, kept = fuser.learned_ - 1 / 3, fuser.weights_ - 1 / 3
+        share = 1.0 - float(kept @ learned) / float(learned @ learned)
+        np.testing.assert_allclose(kept, (1.0 - share) * learned, atol=1e-12)  # on the way from there to uniform
+        assert -1e-12 <= share <= fuser.shrunk_.amount + 1e-12
+        n_held_back += share > 1e-12
+    assert n_held_back > len(draws) / 2
+
+
+def test_the_measure_asked_for_is_the_one_climbed() -> None:
+    aligned = made_up(3, quality=(0.5, 0.5, 0.4), n_queries=15)
+    for measure in ("P@1", "nDCG@5"):
+        own, other = AutoFuser(measure=measure).fit(aligned), AutoFuser(measure="AP").fit(aligned)
+        ours, theirs = (evaluate_aligned(aligned, f.learned_, measure).mean(measure) for f in (own, other))
+        assert ours >= theirs
+
+
+def test_normalize_auto_chooses_and_serves_its_choice() -> None:
+    """One ranker's scores are so skewed that min-max hides it: another normaliser must win."""
+    aligned = made_up(4, quality=(0.8, 0.8), n_queries=20, normalize="minmax")
+    raw = aligned.raw
+    raw[:, 1] = np.exp(12 * raw[:, 1])
+    from genm.align import renormalize
+
+    skewed = renormalize(aligned, "minmax")
+    fuser = AutoFuser(normalize="auto", folds=3, repeats=1).fit(skewed)
+    plain = AutoFuser(folds=3, repeats=1).fit(skewed)
+    assert fuser.normalizers_ != skewed.normalizers
+    assert fuser.held_out_ > plain.held_out_
+    assert fuser.to_model().normalizers == fuser.normalizers_
+    served = evaluate_aligned(fuser.prepare(skewed), fuser.weights_, "AP").mean("AP")
+    assert served > evaluate_aligned(skewed, plain.weights_, "AP").mean("AP")
+
+
+def test_the_seed_decides_the_folds() -> None:
+    aligned = made_up(5, quality=(0.5, 0.4, 0.4), n_queries=9)
+    same = [AutoFuser(seed=1).fit(aligned) for _ in range(2)]
+    assert same[0].weights_.tolist() == same[1].weights_.tolist()
+    assert same[0].held_out_ != AutoFuser(seed=2).fit(aligned).held_out_
+
+
+def test_methods_by_name() -> None:
+    assert isinstance(fit(made_up(0), method="bat", beta=40.0), NewtonFuser)
+    with pytest.raises(InputError, match=r"expected one of .*auto"):
+        make_fuser("magic")
+    with pytest.raises(InputError, match=r"maximises AP, not nDCG@10"):
+        make_fuser("bat", measure="nDCG@10")
+    with pytest.raises(InputError, match=r"'enm' takes no beta"):
+        make_fuser("enm", beta=3.0)
+    with pytest.raises(InputError, match="normalize"):
+        AutoFuser(normalize="minmax").fit(made_up(0))
+
+
+def test_the_model_names_the_measure() -> None:
+    assert AutoFuser(measure="ndcg@10", folds=2, repeats=1).fit(made_up(0)).to_model().measure == "nDCG@10"
+
+
+def test_a_level_in_the_measure_is_the_level_learned_at() -> None:
+    aligned = made_up(6, quality=(0.6, 0.5))
+    rows = np.flatnonzero(aligned.relevance == 1)
+    aligned.relevance[rows[::2]] = 2
+    named, given = AutoFuser(measure="AP(rel=2)").fit(aligned), AutoFuser(measure="AP", level=2).fit(aligned)
+    assert named.weights_.tolist() == given.weights_.tolist()
+    assert named.weights_.tolist() != AutoFuser().fit(aligned).weights_.tolist()
+
+
+def test_a_problem_made_ready_is_learned_alike() -> None:
+    aligned = made_up(7, quality=(0.6, 0.5, 0.4), n_queries=14)
+    own, ready = AutoFuser().fit(aligned), AutoFuser().fit_problem(Problem(aligned))
+    assert own.weights_.tolist() == ready.weights_.tolist()
+    assert own.to_model() == ready.to_model()
+    for options in ({"measure": "nDCG@10"}, {"normalize": "auto"}):
+        with pytest.raises(InputError, match="Use fit"):
+            AutoFuser(**options).fit_problem(Problem(aligned))

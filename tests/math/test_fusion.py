@@ -1,0 +1,45 @@
+import itertools
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from genm._math.fusion import order_by_majority
+
+
+def majority(ranks: np.ndarray, a: int, b: int) -> int:
+    """Return how many lists more rank a before b than b before a; what a list lacks comes last."""
+    far = np.where(ranks == 0, 10**6, ranks)
+    return int((far[a] < far[b]).sum() - (far[b] < far[a]).sum())
+
+
+def test_a_document_that_beats_all_others_comes_first() -> None:
+    # Row 2 wins two lists to one against each of the others, row 1 likewise against row 0.
+    ranks = np.array([[1, 3, 3], [3, 1, 2], [2, 2, 1]], np.int32)
+    np.testing.assert_array_equal(order_by_majority(ranks, np.array([0, 3])), [2, 1, 0])
+
+
+def test_what_a_list_lacks_loses_to_what_it_holds_and_draws_with_the_rest() -> None:
+    ranks = np.array([[0], [2], [1], [0]], np.int32)
+    np.testing.assert_array_equal(order_by_majority(ranks, np.array([0, 4])), [2, 1, 0, 3])
+
+
+def test_queries_are_apart() -> None:
+    ranks = np.array([[2], [1], [1], [2], [1]], np.int32)
+    np.testing.assert_array_equal(order_by_majority(ranks, np.array([0, 2, 2, 4, 5])), [1, 0, 0, 1, 0])
+
+
+@settings(deadline=None, max_examples=80)
+@given(st.integers(1, 12), st.integers(1, 5), st.integers(0, 2**32 - 1))
+def test_every_document_beats_or_draws_with_the_next(n: int, n_lists: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    ranks = np.zeros((n, n_lists), np.int32)
+    for k in range(n_lists):
+        held = rng.permutation(n)[: rng.integers(0, n + 1)]
+        ranks[held, k] = np.arange(1, len(held) + 1)
+    place = order_by_majority(ranks, np.array([0, n]))
+    order = np.argsort(place)
+    assert sorted(place.tolist()) == list(range(n))
+    for above, below in itertools.pairwise(order):
+        assert majority(ranks, above, below) >= 0
+        assert majority(ranks, above, below) > 0 or n_lists > 1 or above < below
