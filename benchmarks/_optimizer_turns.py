@@ -9,10 +9,10 @@ from multiprocessing.connection import Connection
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.folds import fold_of_queries
 from genm.align import Aligned
 from genm.evaluate import parse_measure
 from genm.evidence.crossval import measure_queries
+from genm.learn.objectives import fold_of_queries
 
 Array = NDArray[np.float64]
 Optimizer = Callable[[Aligned], Array]

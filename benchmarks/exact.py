@@ -21,7 +21,7 @@ import numpy as np
 
 from genm._math.exact.branch_and_bound import best_weights
 from genm._math.exact.line_search import Room, line_profile, value_at
-from genm._math.exact.rank_gains import Problem, binary_problem
+from genm._math.exact.rank_gains import GainProblem, binary_problem
 
 SEED = 1
 RANKERS = ("tfidf", "lsa", "plsi", "ldi", "bm25")
@@ -38,7 +38,7 @@ LIMITS = {
 """The gap to reach and the seconds for it."""
 
 
-def made_up(n_queries: int, n: int, n_rankers: int, n_relevant: int) -> Problem:
+def made_up(n_queries: int, n: int, n_rankers: int, n_relevant: int) -> GainProblem:
     """Return a problem whose single rankers reach a MAP near .3 and whose mean reaches about twice that."""
     rng = np.random.default_rng(SEED)
     relevant = np.zeros((n_queries, n), bool)
@@ -114,7 +114,7 @@ def collections(asked: list[str], normalize: str) -> None:
     from genm.align import align_runs
     from genm.collections import load_collection
     from genm.evaluate import parse_measure
-    from genm.learn.tasks import tasks_of
+    from genm.learn.exact import tasks_of
     from genm.rankers import rank_collection
 
     best_weights(made_up(2, 50, 3, 5))

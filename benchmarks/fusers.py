@@ -17,7 +17,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from genm._math.folds import fold_of_queries
 from genm.align import Aligned, align_runs
 from genm.collections import load_collection
 from genm.errors import ConvergenceWarning
@@ -26,6 +25,7 @@ from genm.evidence import single_values
 from genm.evidence.crossval import cross_validate, measure_queries
 from genm.learn import BarrierFuser, BoostFuser, CotrainFuser, Fuser, NewtonFuser, OnlineFuser
 from genm.learn.auto import AutoFuser
+from genm.learn.objectives import fold_of_queries
 from genm.rankers import PAPER_RANKERS, rank_collection
 from genm.version import __version__
 

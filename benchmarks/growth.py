@@ -15,10 +15,9 @@ import numpy as np
 
 os.environ["GENM_THREADS"] = "1"
 
-from genm._math.average_precision import smooth_ap, smooth_ap_one
-from genm._math.exact_ap import exact_ap
+from genm._math.average_precision import exact_ap, smooth_ap, smooth_ap_one
+from genm._math.fusion import weighted_sum
 from genm._math.tiles import build_tiles
-from genm._math.weighted import weighted_sum
 
 BASE = {"queries": 60, "documents": 1500, "relevant": 12, "rankers": 4}
 FACTORS = (1, 2, 4, 8)

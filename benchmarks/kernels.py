@@ -19,10 +19,9 @@ from collections.abc import Callable
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from genm._math.average_precision import smooth_ap, smooth_ap_one
-from genm._math.exact_ap import exact_ap
+from genm._math.average_precision import exact_ap, smooth_ap, smooth_ap_one
+from genm._math.fusion import weighted_sum
 from genm._math.tiles import Tiles, build_tiles, mean
-from genm._math.weighted import weighted_sum
 
 SIZES = {
     "small": (30, 1033, 23, 4),
@@ -35,7 +34,7 @@ BETA = 200.0
 COMPILE = """
 import time
 import numpy as np
-from genm._math.exact_ap import exact_ap
+from genm._math.average_precision_kernels import exact_ap
 from genm._math.average_precision import smooth_ap
 from genm._math.tiles import build_tiles
 rng = np.random.default_rng(0)

@@ -32,7 +32,6 @@ from numpy.typing import NDArray
 
 from benchmarks import _optimizer_peers as peers
 from benchmarks._optimizer_turns import one_after_the_other, tables
-from genm._math.folds import fold_of_queries
 from genm.align import Aligned, align_runs
 from genm.collections import load_collection
 from genm.errors import ConvergenceWarning
@@ -40,6 +39,7 @@ from genm.evaluate import parse_measure
 from genm.evidence.crossval import measure_queries
 from genm.learn import ExactFuser, NewtonFuser
 from genm.learn.auto import AutoFuser
+from genm.learn.objectives import fold_of_queries
 from genm.rankers import PAPER_RANKERS, rank_collection
 from genm.version import __version__
 

@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.folds import fold_of_queries
 from genm._math.parallel import n_threads
 from genm.align import Aligned, align_runs, renormalize
 from genm.collections import load_collection
@@ -28,6 +27,7 @@ from genm.errors import ConvergenceWarning
 from genm.evaluate import AlignedEvaluator
 from genm.fuse import rule_scores
 from genm.learn import CotrainFuser
+from genm.learn.objectives import fold_of_queries
 from genm.rankers import DEFAULT, rank_collection
 
 RANKERS = ("tfidf", "lsa", "plsi", "ldi")

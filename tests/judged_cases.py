@@ -5,8 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 from hypothesis import strategies as st
 
-from genm._math.hits import Hits
-from genm._math.measures_placing import hits_of_scores
+from genm._math.hits import Hits, hits_of_scores
 from genm.ids import Ids, encode
 from genm.records import Qrels, Run
 

@@ -4,7 +4,12 @@ S is one query's (documents, rankers) scores, `relevant` a mask of its rows, `n_
 documents with those that have no row, alpha the weights.
 """
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
+
+from genm._typing import Floats
 
 
 def average_precision(S, relevant, n_relevant, alpha):
@@ -89,3 +94,48 @@ def penalty(queries, alpha, sigma):
             for k in range(K):
                 total += (s_d @ alpha - s_d[k]) ** 2
     return -0.5 * sigma / (L * D * K) * total
+
+
+class Printed(NamedTuple):
+    """Objective of P4, and Algorithm 2's gradient and Hessian."""
+
+    value: float
+    gradient: Floats
+    hessian: Floats
+
+
+def as_printed(
+    starts: NDArray[np.int64],
+    scores: Floats,
+    relevant: NDArray[np.bool_],
+    n_relevant: NDArray[np.int64],
+    weights: Floats,
+    beta: float,
+    *,
+    corrected: bool = False,
+) -> Printed:
+    """Return the mean over queries of what Algorithm 2 computes for (rows, K) scores.
+
+    Queries without a relevant document count as 0.
+    """
+    n_queries, n_rankers = len(starts) - 1, scores.shape[1]
+    value, gradient, hessian = 0.0, np.zeros(n_rankers), np.zeros((n_rankers, n_rankers))
+    for q in range(n_queries):
+        rows = slice(starts[q], starts[q + 1])
+        S, divisor = scores[rows], max(int(n_relevant[q]), 1) * n_queries
+        s, marked = S @ weights, np.flatnonzero(relevant[rows])
+        marked = marked[np.argsort(-s[marked], kind="stable")]
+        for j, d_j in enumerate(marked, start=1):
+            apart, difference = s[d_j] - s, S[d_j] - S
+            g = 0.5 - 0.5 * np.tanh(0.5 * beta * apart)
+            g[d_j] = 0.0
+            close = np.abs(beta * apart) < 2.0
+            slope = g[close] * (1.0 - g[close])
+            D, G = difference[close], 1.0 + g.sum()
+            G_k = -beta * slope @ D if corrected else beta * D.sum(axis=0)
+            G_kl = beta**2 * (D * (slope * (1.0 - 2.0 * g[close]))[:, None]).T @ D
+            numerator = -j * G_kl * G**2 + 2.0 * j * np.outer(G_k, G_k) * G
+            value += j / G / divisor
+            gradient += -j * G_k / G**2 / divisor
+            hessian += numerator / G ** (4 if corrected else 2) / divisor
+    return Printed(value, gradient, hessian)

@@ -5,9 +5,9 @@ import numpy as np
 from genm.align import Aligned, align_runs
 from genm.ids import Ids
 from genm.learn import ExactFuser
-from genm.learn.objectives import Problem
-from genm.learn.scorer import Scorer
-from genm.records import Normalizer, Qrels, ranked_run
+from genm.learn.objectives import Problem, Scorer
+from genm.normalizers import Normalizer
+from genm.records import Qrels, ranked_run
 
 
 class QuickExact(ExactFuser):

@@ -10,9 +10,18 @@ from genm import plotting
 from genm.align import select_rankers
 from genm.evaluate import AlignedEvaluator, Measure
 from genm.evidence import BEST_SINGLE
-from genm.reproduce.cells import Table, figures, words
 from genm.reproduce.methods import BOOSTING, RULES, UNS_Z
-from genm.reproduce.results import MEASURES, RECALL_LEVELS, CollectionResult, Facts, MethodResult, Results
+from genm.reproduce.results import (
+    MEASURES,
+    RECALL_LEVELS,
+    CollectionResult,
+    Facts,
+    MethodResult,
+    Results,
+    Table,
+    figures,
+    words,
+)
 
 METHODS = {
     "EnM": "baseline", BOOSTING: "baseline", BEST_SINGLE: "baseline", "gEnM.BAT": "supervised",

@@ -11,7 +11,8 @@ from judged_cases import run_of, tied_runs
 from genm.align import Aligned, align_runs
 from genm.errors import InputError
 from genm.fuse import METHODS, fuse_runs, fuse_scores, rule_scores
-from genm.records import Normalizer, Run
+from genm.normalizers import Normalizer
+from genm.records import Run
 
 A = {"q": {"d1": 4.0, "d2": 3.0, "d3": 0.0}}
 B = {"q": {"d3": 10.0, "d4": 5.0, "d1": 0.0}}

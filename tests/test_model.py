@@ -14,9 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import genm
 from genm.errors import InputError, ModelError
 from genm.model import Model, OnlineState, check_rankers, load_model, model_from_json, model_to_json, save_model
-from genm.records import Normalizer
+from genm.normalizers import Normalizer
+from genm.read import qrels_from_dict, run_from_dict
 
 
 def a_model(**changes: Any) -> Model:
@@ -182,3 +184,25 @@ def test_runs_that_do_not_fit_are_refused(names: tuple[str, ...], says: str) -> 
 def test_a_fuser_is_no_model(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"model: expected Model; found dict. A fuser gives its own by to_model"):
         save_model({}, tmp_path / "m.json")  # type: ignore[arg-type]
+
+
+def test_a_model_fuses_new_runs_as_its_fuser_does() -> None:
+    runs = {
+        "bm25": run_from_dict({"q1": {"d1": 3.0, "d2": 1.0}, "q2": {"d1": 2.0, "d3": 1.0}}, name="bm25"),
+        "dense": run_from_dict({"q1": {"d2": 0.9, "d3": 0.1}, "q2": {"d3": 0.8, "d2": 0.2}}, name="dense"),
+    }
+    fuser = genm.fit(genm.align_runs(runs, qrels_from_dict({"q1": {"d1": 1}, "q2": {"d3": 1}})), method="bat")
+    model = fuser.to_model()
+    aligned = model.align({"dense": runs["dense"], "bm25": runs["bm25"]})
+    assert aligned.rankers == model.rankers
+    fused, theirs = model.fuse(runs), fuser.fuse(genm.align_runs(runs))
+    assert list(fused.docs) == list(theirs.docs)
+    assert fused.doc.tolist() == theirs.doc.tolist()
+    assert fused.score.tobytes() == theirs.score.tobytes()
+    assert len(model.fuse(runs, top=1).score) == 2
+
+
+def test_a_model_refuses_runs_of_other_rankers() -> None:
+    run = run_from_dict({"q1": {"d1": 1.0}}, name="other")
+    with pytest.raises(ModelError, match="other"):
+        a_model().fuse({"bm25": run, "other": run})

@@ -9,8 +9,7 @@ from judged_cases import run_of
 from genm._math.scaling import COLUMNS, KINDS, MODES
 from genm.align import Aligned, align_runs
 from genm.errors import InputError
-from genm.normalizers import ENGINES, normalizer_of, per_ranker
-from genm.records import Normalizer
+from genm.normalizers import ENGINES, Normalizer, normalizer_of, per_ranker
 
 
 def normalised(scores: list[float], normalizer: str | Normalizer) -> list[float]:

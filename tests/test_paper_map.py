@@ -61,8 +61,8 @@ def test_every_citation_in_the_code_has_its_place_on_the_page() -> None:
 def test_the_kernels_and_fusers_cite_the_paper() -> None:
     for name in (
         "_math/average_precision.py",
-        "_math/exact_ap.py",
-        "learn/newton.py",
+        "_math/average_precision_kernels.py",
+        "learn/batch.py",
         "learn/online.py",
         "learn/cotrain.py",
     ):

@@ -35,3 +35,9 @@ def test_the_version_is_the_one_that_is_packaged() -> None:
 def test_importing_the_root_loads_nothing_heavy() -> None:
     code = "import sys, genm; print([m for m in ('numpy', 'numba', 'scipy', 'polars') if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
+
+
+def test_serving_and_exporting_load_no_learner() -> None:
+    heavy = ("genm.learn", "genm.evidence", "genm._math.exact", "scipy.optimize")
+    code = f"import sys, genm.export, genm.model; print([m for m in {heavy} if m in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"

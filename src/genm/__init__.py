@@ -13,10 +13,11 @@ if TYPE_CHECKING:
     from genm.errors import GenmError
     from genm.evaluate import compare_runs, evaluate_run
     from genm.fuse import fuse_runs
-    from genm.learn.auto import fit
+    from genm.learn import fit
     from genm.model import Model, load_model, save_model
+    from genm.normalizers import Normalizer
     from genm.read import read_qrels, read_run, write_run
-    from genm.records import Normalizer, Qrels, Run
+    from genm.records import Qrels, Run
 
 __all__ = [
     "Aligned",
@@ -42,13 +43,13 @@ _HOMES = {
     "Aligned": "genm.align",
     "GenmError": "genm.errors",
     "Model": "genm.model",
-    "Normalizer": "genm.records",
+    "Normalizer": "genm.normalizers",
     "Qrels": "genm.records",
     "Run": "genm.records",
     "align_runs": "genm.align",
     "compare_runs": "genm.evaluate",
     "evaluate_run": "genm.evaluate",
-    "fit": "genm.learn.auto",
+    "fit": "genm.learn",
     "fuse_runs": "genm.fuse",
     "load_model": "genm.model",
     "read_qrels": "genm.read",

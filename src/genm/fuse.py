@@ -29,19 +29,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genm._math.elementary import logarithms
-from genm._math.fusion import order_by_majority
+from genm._math.fusion import order_by_majority, weighted_sum
 from genm._math.scaling import rank_lists
 from genm._math.sorting import rank_order
-from genm._math.weighted import weighted_sum
+from genm._typing import Floats
 from genm.align import Aligned, check_aligned
 from genm.errors import InputError
 from genm.records import Run
 
-Array: TypeAlias = NDArray[np.float64]
-Weights: TypeAlias = Mapping[str, float] | Sequence[float] | Array
+Weights: TypeAlias = Mapping[str, float] | Sequence[float] | Floats
 
 
-def fuse_scores(aligned: Aligned, weights: Weights) -> Array:
+def fuse_scores(aligned: Aligned, weights: Weights) -> Floats:
     """Return the weighted sum of every row's scores; rows with equal scores get equal sums, to the last bit.
 
     Weights come by ranker name or in the order of `aligned.rankers`; they may be negative and need not sum
@@ -79,7 +78,7 @@ def fuse_runs(
     return _ranked(aligned, fused, name, top)
 
 
-def rule_scores(aligned: Aligned, method: str, *, k: float = 60.0) -> Array:
+def rule_scores(aligned: Aligned, method: str, *, k: float = 60.0) -> Floats:
     """Return every row's score under a rule that needs no weights: what `fuse_runs` ranks by."""
     if method not in METHODS:
         raise InputError(f"method: expected one of {', '.join(METHODS)}; found {method!r}.")
@@ -92,7 +91,7 @@ def rule_scores(aligned: Aligned, method: str, *, k: float = 60.0) -> Array:
     return _finite(_RULES[method](aligned), method)
 
 
-def _ranked(aligned: Aligned, fused: Array, name: str, top: int | None) -> Run:
+def _ranked(aligned: Aligned, fused: Floats, name: str, top: int | None) -> Run:
     """Rank the rows by their fused scores; they lie by doc id downwards, so a stable sort settles ties."""
     order, starts = rank_order(aligned.starts, fused, np.zeros(len(fused), np.int32)), aligned.starts
     if top is not None:
@@ -103,7 +102,7 @@ def _ranked(aligned: Aligned, fused: Array, name: str, top: int | None) -> Run:
     return Run(name, aligned.queries, aligned.docs, starts, aligned.doc[order], fused[order])
 
 
-def _weights(aligned: Aligned, weights: Weights) -> Array:
+def _weights(aligned: Aligned, weights: Weights) -> Floats:
     rankers = aligned.rankers
     if isinstance(weights, Mapping):
         if set(weights) != set(rankers):
@@ -128,7 +127,7 @@ def _weights(aligned: Aligned, weights: Weights) -> Array:
     return values
 
 
-def _finite(fused: Array, method: str) -> Array:
+def _finite(fused: Floats, method: str) -> Floats:
     if not np.isfinite(fused).all():
         raise InputError(
             f"fusing by {method!r}: the scores are too large to be added up in double precision. "
@@ -137,40 +136,40 @@ def _finite(fused: Array, method: str) -> Array:
     return fused
 
 
-def _returned(aligned: Aligned) -> tuple[Array, Array]:
+def _returned(aligned: Aligned) -> tuple[Floats, Floats]:
     """Return the normalised scores, 0 where a ranker lacks the document, and the number that have it."""
     return np.where(aligned.retrieved, aligned.scores, 0.0), aligned.retrieved.sum(axis=1, dtype=np.float64)
 
 
-def _added(scores: Array) -> Array:
+def _added(scores: Floats) -> Floats:
     with np.errstate(over="ignore", invalid="ignore"):  # _finite says it to the user
         return weighted_sum(scores, np.ones(scores.shape[1]))
 
 
-def _comb_sum(aligned: Aligned) -> Array:
+def _comb_sum(aligned: Aligned) -> Floats:
     return _added(_returned(aligned)[0])
 
 
-def _comb_mnz(aligned: Aligned) -> Array:
+def _comb_mnz(aligned: Aligned) -> Floats:
     scores, n = _returned(aligned)
     with np.errstate(over="ignore"):
         return _added(scores) * n
 
 
-def _comb_anz(aligned: Aligned) -> Array:
+def _comb_anz(aligned: Aligned) -> Floats:
     scores, n = _returned(aligned)
     return _added(scores) / n
 
 
-def _comb_max(aligned: Aligned) -> Array:
+def _comb_max(aligned: Aligned) -> Floats:
     return np.asarray(np.where(aligned.retrieved, aligned.scores, -np.inf).max(axis=1))
 
 
-def _comb_min(aligned: Aligned) -> Array:
+def _comb_min(aligned: Aligned) -> Floats:
     return np.asarray(np.where(aligned.retrieved, aligned.scores, np.inf).min(axis=1))
 
 
-def _comb_med(aligned: Aligned) -> Array:
+def _comb_med(aligned: Aligned) -> Floats:
     ordered = np.sort(np.where(aligned.retrieved, aligned.scores, np.inf), axis=1)
     n, rows = aligned.retrieved.sum(axis=1), np.arange(len(ordered))
     return np.asarray(0.5 * ordered[rows, (n - 1) // 2] + 0.5 * ordered[rows, n // 2])
@@ -180,28 +179,28 @@ def _ranks(aligned: Aligned) -> NDArray[np.int32]:
     return rank_lists(aligned.raw, aligned.retrieved, aligned.starts)
 
 
-def _reciprocal_ranks(aligned: Aligned, k: float) -> Array:
+def _reciprocal_ranks(aligned: Aligned, k: float) -> Floats:
     ranks = _ranks(aligned)
     return _added(np.where(ranks > 0, 1.0 / (k + np.maximum(ranks, 1)), 0.0))
 
 
-def _inverse_squares(aligned: Aligned) -> tuple[Array, Array]:
+def _inverse_squares(aligned: Aligned) -> tuple[Floats, Floats]:
     ranks = _ranks(aligned)
     squares = np.maximum(ranks, 1).astype(np.float64) ** 2
     return _added(np.where(ranks > 0, 1.0 / squares, 0.0)), (ranks > 0).sum(axis=1, dtype=np.float64)
 
 
-def _isr(aligned: Aligned) -> Array:
+def _isr(aligned: Aligned) -> Floats:
     squares, n = _inverse_squares(aligned)
     return n * squares
 
 
-def _log_isr(aligned: Aligned) -> Array:
+def _log_isr(aligned: Aligned) -> Floats:
     squares, n = _inverse_squares(aligned)
     return logarithms(n) * squares
 
 
-def _borda(aligned: Aligned) -> Array:
+def _borda(aligned: Aligned) -> Floats:
     ranks = _ranks(aligned)
     candidates = np.diff(aligned.starts)
     held = np.diff(
@@ -212,13 +211,13 @@ def _borda(aligned: Aligned) -> Array:
     return _added(np.where(ranks > 0, np.repeat(candidates, candidates)[:, None] + 1.0 - ranks, rest))
 
 
-def _condorcet(aligned: Aligned) -> Array:
+def _condorcet(aligned: Aligned) -> Floats:
     place = order_by_majority(_ranks(aligned), aligned.starts)
     candidates = np.diff(aligned.starts)
     return (np.repeat(candidates, candidates) - place).astype(np.float64)
 
 
-_RULES: Mapping[str, Callable[[Aligned], Array]] = {
+_RULES: Mapping[str, Callable[[Aligned], Floats]] = {
     "combsum": _comb_sum,
     "combmnz": _comb_mnz,
     "combanz": _comb_anz,
@@ -230,5 +229,7 @@ _RULES: Mapping[str, Callable[[Aligned], Array]] = {
     "borda": _borda,
     "condorcet": _condorcet,
 }
+
+
 METHODS = ("sum", "rrf", *_RULES)
 """Every method that `fuse_runs` knows."""

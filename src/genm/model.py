@@ -1,7 +1,8 @@
-"""The model file: weights and everything that fusing at serving time needs to equal training.
+"""The model: weights and everything that fusing at serving time needs to equal training; its file; serving.
 
-A versioned JSON document, written atomically and read back strictly: an unknown version, a missing or
-misspelt key, a weight that is not a number are refused with the place and what was expected. No pickle.
+The file is a versioned JSON document, written atomically and read back strictly: an unknown version, a missing
+or misspelt key, a weight that is not a number are refused with the place and what was expected. No pickle. Runs
+are aligned and fused under exactly the rules that the model was trained with.
 """
 
 import json
@@ -14,9 +15,12 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+from genm.align import Aligned, align_runs
 from genm.errors import ModelError
+from genm.fuse import fuse_runs
 from genm.io import whole_file
-from genm.records import Normalizer, check_kind
+from genm.normalizers import Normalizer
+from genm.records import Qrels, Run, check_kind
 
 MODEL_VERSION = 1
 _HEAD = "genm-model"
@@ -58,6 +62,16 @@ class Model:
     def __repr__(self) -> str:
         """Say the weights and how they came about, on one line."""
         return f"<Model by {self.method!r} for {self.measure}: {named_weights(self.rankers, self.weights)}>"
+
+    def align(self, runs: Mapping[str, Run], qrels: Qrels | None = None) -> Aligned:
+        """Align runs as training did: the model's rankers in its order, its normalisers, its depths."""
+        check_rankers(self, tuple(runs))
+        ordered = {name: runs[name] for name in self.rankers}
+        return align_runs(ordered, qrels, normalize=self.normalizers, depth=self.depths)
+
+    def fuse(self, runs: Mapping[str, Run], *, name: str = "fused", top: int | None = None) -> Run:
+        """Return the fused run of new runs; runs whose names do not fit the model are refused."""
+        return fuse_runs(self.align(runs), self.weights, name=name, top=top)
 
 
 def named_weights(rankers: Iterable[str], weights: Iterable[float]) -> str:
@@ -278,3 +292,13 @@ def _online(value: object, place: str) -> OnlineState:
 def _numbers(values: list[object], place: str) -> tuple[float, ...]:
     row = Table({str(i): value for i, value in enumerate(values)}, place)
     return tuple(row.number(str(i)) for i in range(len(values)))
+
+
+def align_for_model(model: Model, runs: Mapping[str, Run], qrels: Qrels | None = None) -> Aligned:
+    """Align runs as the model's training did: its rankers in its order, its normalisers, its depths."""
+    return model.align(runs, qrels)
+
+
+def fuse_with_model(model: Model, runs: Mapping[str, Run], *, name: str = "fused", top: int | None = None) -> Run:
+    """Return the ensemble's run; runs whose names do not fit the model are refused."""
+    return model.fuse(runs, name=name, top=top)

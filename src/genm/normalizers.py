@@ -1,20 +1,76 @@
-"""Normalisers by name, per ranker, checked; and as the numbers that the kernels read."""
+"""Normalisers of scores: the record, presets of engines, one rule per ranker, and the rows that kernels read."""
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from difflib import get_close_matches
-from typing import TypeAlias, TypeVar, cast
+from typing import Literal, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from genm._math.scaling import COLUMNS, KINDS, MODES
 from genm.errors import InputError
-from genm.records import Normalizer, NormalizerKind
+
+NormalizerKind = Literal[
+    "none", "minmax", "max", "sum", "zscore", "l2", "rank", "reciprocal", "affine", "atan", "sigmoid"
+]
+BoundMode = Literal["ignore", "apply", "clip", "within"]
+
+T = TypeVar("T")
+
+_BOUNDED = ("minmax", "affine")
+
+
+@dataclass(frozen=True, slots=True)
+class Normalizer:
+    """How one ranker's list of scores becomes comparable with another's.
+
+    The engines' variants are values of this record, not code of their own: docs/normalizers.md lists them.
+    """
+
+    kind: NormalizerKind = "minmax"
+    lower: float | None = None
+    """A fixed lower bound (theoretical or of the data set); None takes the list's own."""
+    upper: float | None = None
+    lower_mode: BoundMode = "apply"
+    """apply: use the bound in place of the list's, whatever lies beyond it; clip: also cut scores at it;
+    within: use it for the scores inside it only, the others keep the list's own (OpenSearch's "apply");
+    ignore: as if not given."""
+    upper_mode: BoundMode = "apply"
+    floor: float | None = None
+    """What normalised scores at or below `floor_at` become (OpenSearch: 0.001)."""
+    floor_at: float | None = None
+    """None is the floor itself: a plain lower limit."""
+    constant: float | Literal["raw"] = 1.0
+    """What a list becomes that cannot be scaled: equal scores or a single hit for minmax, sum and zscore,
+    zeros for max and l2; "raw" keeps the scores (Elasticsearch)."""
+    constant_within: float = 0.0
+    """A list whose spread (for max and l2: size) is at most this counts as one that cannot be scaled."""
+    ddof: float = 0.0
+    """Of zscore: the variance divides by n - ddof; 1 gives the sample's (OpenSearch, Qdrant)."""
+    at_mean: float | Literal["max"] | None = None
+    """Of zscore: what a score equal to the mean (in single precision) becomes instead of 0; "max" is the
+    list's highest raw score (OpenSearch)."""
+    k: float = 60.0
+    """The constant of "reciprocal": 1 / (k + rank)."""
+    scale: float = 1.0
+    shift: float = 0.0
+    """The normalised score is scale * value + shift (Qdrant's DBSF is a z-score with 1/6 and 1/2)."""
+    missing: float | Literal["minimum"] = 0.0
+    """What a document that the ranker did not return gets, after normalising."""
+
+    def __repr__(self) -> str:
+        """Write what makes it again, without what is as usual."""
+        changed = [f for f in fields(self)[1:] if getattr(self, f.name) != f.default]
+        return (
+            f"Normalizer({', '.join([repr(self.kind), *(f'{f.name}={getattr(self, f.name)!r}' for f in changed)])})"
+        )
+
 
 Normalize: TypeAlias = str | Normalizer | Mapping[str, str | Normalizer] | Sequence[str | Normalizer]
 """One normaliser for all rankers, or one for each by name or in order; each by its name or as a record."""
+
 
 ENGINES: Mapping[str, Normalizer] = {
     "elasticsearch-minmax": Normalizer("minmax", constant="raw", constant_within=1e-6),
@@ -36,10 +92,6 @@ ENGINES: Mapping[str, Normalizer] = {
     "vespa-rrf": Normalizer("reciprocal", k=60.0),
 }
 """What search engines compute, as docs/normalizers.md describes it; `normalize=` takes these names too."""
-
-T = TypeVar("T")
-
-_BOUNDED = ("minmax", "affine")
 
 
 def normalizer_of(value: str | Normalizer) -> Normalizer:

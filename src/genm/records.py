@@ -1,18 +1,17 @@
-"""The nouns of the package: Run, Qrels, Collection, Normalizer and the notes that readers leave.
+"""The records of the package: Run, Qrels, Collection and the notes that readers leave.
 
 Records are frozen and hold arrays; ids live in tables (`genm.ids`) and rows refer to them by code.
 """
 
-from collections.abc import Mapping, Sequence, Sized
-from dataclasses import dataclass, field, fields
-from typing import Literal
+from collections.abc import Iterable, Mapping, Sequence, Sized
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from genm._math.sorting import rank_order, ranked_as_given
 from genm.errors import InputError
-from genm.ids import Ids, byte_order
+from genm.ids import Ids, byte_order, encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,58 +83,6 @@ class Collection:
         return f"<Collection {self.name!r}: {inside}>"
 
 
-NormalizerKind = Literal[
-    "none", "minmax", "max", "sum", "zscore", "l2", "rank", "reciprocal", "affine", "atan", "sigmoid"
-]
-BoundMode = Literal["ignore", "apply", "clip", "within"]
-
-
-@dataclass(frozen=True, slots=True)
-class Normalizer:
-    """How one ranker's list of scores becomes comparable with another's.
-
-    The engines' variants are values of this record, not code of their own: docs/normalizers.md lists them.
-    """
-
-    kind: NormalizerKind = "minmax"
-    lower: float | None = None
-    """A fixed lower bound (theoretical or of the data set); None takes the list's own."""
-    upper: float | None = None
-    lower_mode: BoundMode = "apply"
-    """apply: use the bound in place of the list's, whatever lies beyond it; clip: also cut scores at it;
-    within: use it for the scores inside it only, the others keep the list's own (OpenSearch's "apply");
-    ignore: as if not given."""
-    upper_mode: BoundMode = "apply"
-    floor: float | None = None
-    """What normalised scores at or below `floor_at` become (OpenSearch: 0.001)."""
-    floor_at: float | None = None
-    """None is the floor itself: a plain lower limit."""
-    constant: float | Literal["raw"] = 1.0
-    """What a list becomes that cannot be scaled: equal scores or a single hit for minmax, sum and zscore,
-    zeros for max and l2; "raw" keeps the scores (Elasticsearch)."""
-    constant_within: float = 0.0
-    """A list whose spread (for max and l2: size) is at most this counts as one that cannot be scaled."""
-    ddof: float = 0.0
-    """Of zscore: the variance divides by n - ddof; 1 gives the sample's (OpenSearch, Qdrant)."""
-    at_mean: float | Literal["max"] | None = None
-    """Of zscore: what a score equal to the mean (in single precision) becomes instead of 0; "max" is the
-    list's highest raw score (OpenSearch)."""
-    k: float = 60.0
-    """The constant of "reciprocal": 1 / (k + rank)."""
-    scale: float = 1.0
-    shift: float = 0.0
-    """The normalised score is scale * value + shift (Qdrant's DBSF is a z-score with 1/6 and 1/2)."""
-    missing: float | Literal["minimum"] = 0.0
-    """What a document that the ranker did not return gets, after normalising."""
-
-    def __repr__(self) -> str:
-        """Write what makes it again, without what is as usual."""
-        changed = [f for f in fields(self)[1:] if getattr(self, f.name) != f.default]
-        return (
-            f"Normalizer({', '.join([repr(self.kind), *(f'{f.name}={getattr(self, f.name)!r}' for f in changed)])})"
-        )
-
-
 def check_kind(what: str, value: object, kind: type, advice: str) -> None:
     """Refuse a value of another kind than the one that must come here; says what to do instead."""
     if not isinstance(value, kind):
@@ -191,3 +138,24 @@ def ranked_run(
             order = rank_order(starts, score, settled)
             doc, score = doc[order], score[order]
     return Run(name, queries, docs, starts, doc, score, notes)
+
+
+def make_qrels(
+    judgments: Iterable[tuple[str, str, int]], *, query_order: Iterable[str], notes: tuple[Note, ...] = ()
+) -> Qrels:
+    """Return the record of (query_id, doc_id, relevance) triples; queries come as in `query_order`.
+
+    Queries without a judgment do not occur in the result. A pair may be judged once only.
+    """
+    judged: dict[str, dict[str, int]] = {query_id: {} for query_id in query_order}
+    for query_id, doc_id, relevance in judgments:
+        of_query = judged.setdefault(query_id, {})
+        if doc_id in of_query:
+            raise InputError(f"query {query_id!r}: expected one judgment of document {doc_id!r}; found two")
+        of_query[doc_id] = relevance
+    judged = {query_id: of_query for query_id, of_query in judged.items() if of_query}
+    docs, codes = encode(doc_id for of_query in judged.values() for doc_id in of_query)
+    starts = np.zeros(len(judged) + 1, np.int64)
+    np.cumsum([len(of_query) for of_query in judged.values()], out=starts[1:])
+    relevance_column = [r for of_query in judged.values() for r in of_query.values()]
+    return Qrels(Ids.of(judged), docs, starts, codes, np.array(relevance_column, np.int32), notes)

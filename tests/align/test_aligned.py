@@ -6,7 +6,7 @@ from judged_cases import judgments, qrels_of, run_of, tied_runs
 
 from genm.align import Aligned, align_runs, drop_rankers, renormalize, select_rankers
 from genm.errors import InputError
-from genm.records import Normalizer
+from genm.normalizers import Normalizer
 
 A = {"q1": {"d1": 3.0, "d2": 2.0, "d3": 1.0}, "q2": {"d1": 5.0}, "q3": {"d2": 1.0, "d1": 0.0}}
 B = {"q1": {"d3": 0.9, "d4": 0.1}, "q3": {"d7": 0.5, "d6": 0.5}}

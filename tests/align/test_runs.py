@@ -9,7 +9,8 @@ from judged_cases import judgments, qrels_of, run_of, tied_runs
 from genm.align import UNJUDGED, Aligned, align_runs
 from genm.errors import InputError
 from genm.ids import Ids
-from genm.records import Normalizer, Qrels, Run
+from genm.normalizers import Normalizer
+from genm.records import Qrels, Run
 
 Scores = Mapping[str, Mapping[str, float]]
 

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from genm.cli.app import app
-from genm.cli.compiling import MESSAGE
+from genm.cli.compilation import MESSAGE
 
 
 @dataclass
@@ -81,7 +81,7 @@ def little_evidence():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("genm.evidence.resampling.N_RESAMPLES", 0)
         patch.setattr("genm.evidence.resampling.N_WHOLE", 0)
-        patch.setattr("genm.evidence.fewer.MOST_ROWS", 0)
+        patch.setattr("genm.evidence.resampling.MOST_ROWS", 0)
         yield
 
 

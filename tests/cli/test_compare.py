@@ -2,7 +2,8 @@ import json
 
 import pytest
 
-from genm.cli.compare import Corrections, p_text
+from genm.cli.compare import Corrections
+from genm.formatting import p_text
 
 
 def test_table(genm, sample):

@@ -1,8 +1,8 @@
 import pytest
 from numba.core import event
 
-from genm.cli import compiling
-from genm.cli.compiling import MESSAGE, telling_of_compiling
+from genm.cli import compilation
+from genm.cli.compilation import MESSAGE, telling_of_compiling
 
 KIND = "numba:compile"
 
@@ -16,7 +16,7 @@ def clock(monkeypatch):
             return self.now
 
     clock = Clock()
-    monkeypatch.setattr(compiling, "time", clock)
+    monkeypatch.setattr(compilation, "time", clock)
     return clock
 
 
@@ -91,7 +91,7 @@ def test_stops_listening(clock):
 def test_a_real_compilation_is_heard(monkeypatch):
     import numba
 
-    monkeypatch.setattr(compiling, "PATIENCE", -1.0)
+    monkeypatch.setattr(compilation, "PATIENCE", -1.0)
     said = []
     with telling_of_compiling(said.append):
         assert numba.njit(lambda x: x + 1)(1) == 2

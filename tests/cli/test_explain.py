@@ -1,10 +1,16 @@
+import io
 import json
 import xml.etree.ElementTree as ET
 
 import pytest
 
+from genm.cli.explain import _bar, _strip
+from genm.explain import Figure
+
 RUNS = ("bm25.trec", "dense.trec")
 WORDS = ("explain", "--model", "model.json", "--qrels", "qrels.txt", *RUNS)
+
+LOSS = Figure(0.5, 0.4, 0.6, 0.25, 0.75)
 
 
 @pytest.fixture(scope="session")
@@ -169,3 +175,23 @@ def test_a_method_that_cannot_be_learned_again_gives_way(genm, modelled):
     found = genm(*WORDS, "--format", "json")
     assert "the model's method 'equal' cannot be learned again" in found.err
     assert json.loads(found.out)["method"] == "auto"
+
+
+def test_bars_are_drawn_to_an_eighth():
+    assert _bar(1.0) == "█" * 16
+    assert _bar(0.5) == "█" * 8 + " " * 8
+    assert _bar(0.53125) == "█" * 8 + "▌" + " " * 7
+    assert _bar(-0.2) == " " * 16
+
+
+def test_strips_show_where_nothing_is():
+    strip = _strip(LOSS, -1.0, 1.0)
+    assert strip == " " * 12 + "│  ├──●──┤   "
+    assert len(strip) == 25
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_plain_letters_where_others_cannot_be_printed(monkeypatch, encoding):
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(io.BytesIO(), encoding=encoding))
+    assert _bar(0.5) == "#" * 8 + " " * 8
+    assert _strip(LOSS, -1.0, 1.0) == " " * 12 + ":  |--o--|   "

@@ -1,11 +1,23 @@
 import json
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from genm.align import align_runs
 from genm.cli import fit
-from genm.cli.fit import METHODS
+from genm.cli.fit import METHODS, say_what_does_better, say_what_is_not_held_back, say_what_weight_0_still_does
+from genm.evidence import RRF, UNIFORM, gather_evidence
+from genm.learn.base import EqualFuser
+from genm.model import Model
+from genm.normalizers import Normalizer
+from genm.read import qrels_from_dict, run_from_dict
 
 RANKERS = ("bm25.trec", "dense.trec")
+
+A = run_from_dict({f"q{q}": {f"d{d}": 9.0 - d for d in range(4)} for q in range(6)}, name="a")
+B = run_from_dict({f"q{q}": {f"d{d}": float(d) for d in range(2, 7)} for q in range(6)}, name="b")
+JUDGED = {f"q{q}": {f"d{q % 4}": 1} for q in range(6)}
 
 
 @pytest.fixture(scope="module")
@@ -154,3 +166,80 @@ def test_the_methods_are_those_of_the_library():
     from genm.learn.auto import _METHODS
 
     assert set(METHODS) == set(_METHODS)
+
+
+def test_table_fits_80_columns_and_says_what_it_means(genm, sample):
+    found = genm("fit", "--qrels", "qrels.txt", *RANKERS, "--method", "bat", "--folds", "3")
+    assert found.code == 0
+    assert "30 queries, 3-fold cross-validation\n" in found.out
+    table = [line for line in found.out.splitlines() if line and "ranker (" not in line]
+    assert max(map(len, table)) <= 80
+    assert "ranker" in found.out.splitlines()[-2]
+
+
+def test_the_title_says_that_queries_are_weighted(genm, sample):
+    words = ("fit", "--qrels", "qrels.txt", *RANKERS, "--method", "bat", "--folds", "3", "--query-weights")
+    (sample / "weights.tsv").write_text("1\t2\n")
+    assert "30 weighted queries, 3-fold" in genm(*words, "weights.tsv").out
+    (sample / "weights.tsv").write_text("1\t1\n")
+    assert "30 queries, 3-fold" in genm(*words, "weights.tsv").out
+
+
+def test_tsv(genm, sample):
+    found = genm("fit", "--qrels", "qrels.txt", *RANKERS, "--method", "bat", "--folds", "2", "--format", "tsv")
+    cells = {tuple(line.split("\t")[:2]): float(line.split("\t")[2]) for line in found.out.splitlines()}
+    assert cells["weight", "bm25"] + cells["weight", "dense"] == pytest.approx(1.0)
+    assert ("train.AP", "learned weights") in cells
+    assert cells["gain", "uniform weights"] == pytest.approx(
+        cells["cv.AP", "learned weights"] - cells["cv.AP", "uniform weights"], abs=2e-6
+    )
+    assert 0 <= cells["gain.p", "best single ranker"] <= 1
+
+
+@pytest.fixture(scope="module")
+def evidence():
+    aligned = align_runs([A, B], qrels_from_dict(JUDGED))
+    _, found = gather_evidence(aligned, EqualFuser, "AP", folds=2)
+    even = {name: replace(gain, difference=0.0, low=-0.1, high=0.1) for name, gain in found.gains.items()}
+    return replace(found, gains=even)
+
+
+@pytest.mark.parametrize(("rule", "use"), [(RRF, "genm fuse --method rrf"), (UNIFORM, "genm fuse --method sum")])
+def test_a_rule_that_beats_learning_is_told_of(evidence, capsys, rule, use):
+    """Whoever reads of the best single ranker alone would serve the worse of two."""
+    assert "no learning" not in evidence.verdict()
+    say_what_does_better(evidence, may_choose=True)
+    assert capsys.readouterr().err == ""
+    lost = replace(
+        evidence.gains[rule], difference=-0.1, low=-0.2, high=-0.05, n_worse=5, p_values={"wilcoxon": 1e-9}
+    )
+    worse = replace(evidence, gains={**evidence.gains, rule: lost})
+    mean, learned = np.mean(evidence.rules[rule]), evidence.held_out.mean
+    figures = f"What needs no learning does better: {rule} ({mean:.4f} against {learned:.4f} AP, p = 1e-09)."
+    assert worse.verdict().endswith(figures)
+    for may_choose, advice in ((False, "Use it"), (True, "Try --normalize auto, or use it")):
+        say_what_does_better(worse, may_choose=may_choose)
+        assert capsys.readouterr().err == (
+            f"note: held out, what needs no learning does better: {rule}. {advice}: {use}\n"
+        )
+
+
+def test_what_was_learned_from_is_no_test(capsys):
+    judged = qrels_from_dict(JUDGED)
+    say_what_is_not_held_back(judged, qrels_from_dict({"x": {"d": 1}}))
+    assert capsys.readouterr().err == ""
+    say_what_is_not_held_back(judged, qrels_from_dict({"x": {"d": 1}, "q4": {"d": 1}, "q2": {"d": 0}}))
+    assert "2 of 3 queries of --test-qrels were also learned from (first: q4)" in capsys.readouterr().err
+
+
+def test_a_ranker_of_weight_0_may_still_bring_documents(capsys):
+    def model(*weights):
+        return Model(("a", "b"), weights, (Normalizer(),) * 2, (None, None), "auto", "AP")
+
+    aligned = align_runs([A, B])
+    for weights in ((0.5, 0.5), (1e-9, 1 - 1e-9)):
+        say_what_weight_0_still_does(model(*weights), aligned)
+    assert capsys.readouterr().err == ""
+    say_what_weight_0_still_does(model(1.0, 0.0), aligned)
+    said = "note: b has weight 0, but it brings 18 rows of the fused run that no ranker with a weight returned."
+    assert capsys.readouterr().err.startswith(said)

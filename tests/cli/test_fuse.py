@@ -3,7 +3,7 @@ import pytest
 from genm.cli.fuse import ON_RANKS, Rule
 from genm.fuse import METHODS
 from genm.model import Model, save_model
-from genm.records import Normalizer
+from genm.normalizers import Normalizer
 
 A = "1 Q0 x 1 10 a\n1 Q0 y 2 5 a\n1 Q0 z 3 0 a\n"
 B = "1 Q0 z 1 4 b\n1 Q0 y 2 3 b\n1 Q0 x 3 0 b\n"

@@ -12,7 +12,7 @@ import typer
 
 import genm as package
 from genm.cli.app import app
-from genm.cli.compiling import MESSAGE
+from genm.cli.compilation import MESSAGE
 
 HEAVY = ("numpy", "numba", "llvmlite", "polars", "scipy", "rich", "narwhals", "pandas", "pyarrow", "matplotlib")
 WITHOUT_A_CACHE = """

@@ -8,7 +8,7 @@ import pytest
 from console_pages import blurred, run_all, write
 
 from genm.evidence import resampling
-from genm.report import landscape, sample
+from genm.report import build, landscape
 
 PAGE = Path(__file__).parents[2] / "docs" / "report.md"
 GAIN = r"# MAP (better|worse) than {} \(#\\?% interval # to #, p #\): (more than luck|that may be luck)\."
@@ -19,7 +19,7 @@ VERDICT = re.compile(
     + GAIN.format("RRF")
     + r"( Nothing has to be learned for [\w ]+, which may do as well\.)?"
 )
-"""What the page may say of its sample; the words themselves are tests/report/test_headline.py's matter."""
+"""What the page may say of its sample; the words themselves are tests/report/test_systems.py's matter."""
 
 
 @pytest.fixture(scope="module")
@@ -43,13 +43,13 @@ def test_the_page_shows_what_is_printed(outcomes):
 
 def test_the_limits_are_those_of_the_code():
     page = PAGE.read_text(encoding="utf-8")
-    assert f"{sample.TABLE_ROWS:,} queries" in page
-    assert f"{sample.TABLE_SCORES // 10**6} million scores" in page
-    assert f"| {sample.LANDSCAPE_WORK // 10**6} million, counted" in page
-    assert f"| {sample.DETAIL_QUERIES}, the largest gains" in page
-    assert f"{sample.SLIDER_SCORES:,} scores" in page
+    assert f"{build.TABLE_ROWS:,} queries" in page
+    assert f"{build.TABLE_SCORES // 10**6} million scores" in page
+    assert f"| {build.LANDSCAPE_WORK // 10**6} million, counted" in page
+    assert f"| {build.DETAIL_QUERIES}, the largest gains" in page
+    assert f"{build.SLIDER_SCORES:,} scores" in page
     assert f"beyond {landscape.MOST_STEPS} are joined" in page
     assert f"more than {landscape.PLATEAU_LOSS} is lost" in page
     assert f"in {landscape.N_GRID}ths" in page
     assert f"{resampling.N_RESAMPLES} refits on queries" in page
-    assert f"beyond {resampling.WARM_ROWS // resampling.FEWEST // 10**6} million rows" in page
+    assert f"beyond {resampling.WARM_ROWS // resampling.FEWEST_REFITS // 10**6} million rows" in page

@@ -42,7 +42,7 @@ def test_a_folder_with_the_page_and_a_summary(genm, tiny):
 
 def test_json_figures_and_the_papers_rankers_alone(genm, tiny, monkeypatch):
     drawn = Drawing("dot", "A dot", "One dot.", "<svg></svg>")
-    monkeypatch.setattr("genm.reproduce.writing.draw_figures", lambda *_, **__: (drawn,))
+    monkeypatch.setattr("genm.reproduce.page.draw_figures", lambda *_, **__: (drawn,))
     options = ("--splits", "1", "--seed", "2", "--paper-rankers", "--format", "json")
     found = genm("reproduce", "--collections", "tiny", *options)
     assert found.code == 0

@@ -6,8 +6,21 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from genm.collections.smart import SMART, load_smart, read_smart, smart_stopwords
+from genm.collections.smart import (
+    SMART,
+    Judgment,
+    SmartRecord,
+    fingerprint,
+    load_merged,
+    load_smart,
+    merge_collections,
+    read_judgments,
+    read_records,
+    read_smart,
+    smart_stopwords,
+)
 from genm.errors import FormatError, InputError
+from genm.records import Collection, Note, make_qrels
 
 load = functools.cache(load_smart)  # records are frozen, so that tests may share them
 
@@ -16,6 +29,8 @@ CISI_UNJUDGED = (
     "103 105 106 107 108 110 112"
 )
 CACM_UNJUDGED = "34 35 41 46 47 50 51 52 53 54 55 56"
+
+PLAIN = ".I 1\n.T\nOn  wings\n.A\nOne, A.\n.A\nTwo, B.\n.W\nA wing\n  lifts.\n.I 3\n.T\n.W\n"
 
 
 def judged(collection):
@@ -286,3 +301,162 @@ class TestWithoutTheData:
     def test_unknown_name_is_refused_with_the_known_ones(self):
         with pytest.raises(InputError, match="'npl': expected one of med, cran, cisi, cacm"):
             load_smart("npl")
+
+
+def write(tmp_path, text, name="X.ALL"):
+    path = tmp_path / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def test_fields_are_joined_and_blanks_evened_out(tmp_path):
+    records, notes = read_records(write(tmp_path, PLAIN))
+    assert [r.number for r in records] == [1, 3]
+    assert records[0].fields == {"T": "On wings", "A": "One, A. Two, B.", "W": "A wing lifts."}
+    assert records[1].fields == {"T": "", "W": ""}
+    assert notes == []
+
+
+def test_text_takes_the_fields_in_the_order_asked_for():
+    record = SmartRecord(1, {"T": "title", "W": "words", "A": ""})
+    assert record.text(("W", "T")) == "words title"
+    assert record.text(("A", "T", "K")) == "title"
+    assert record.text(("A", "K")) == ""
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        PLAIN.replace("\n", "\r\n").encode(),
+        b"\xef\xbb\xbf" + PLAIN.encode(),
+        PLAIN.encode() + b"\x1a",
+        PLAIN.rstrip("\n").encode(),
+        PLAIN.replace(".T\n", ".T  \n").encode(),
+    ],
+    ids=["crlf", "bom", "ctrl-z", "no final newline", "blanks after a mark"],
+)
+def test_what_does_not_matter_changes_nothing(tmp_path, raw):
+    expected, _ = read_records(write(tmp_path, PLAIN))
+    found, _ = read_records(write(tmp_path, raw, "Y.ALL"))
+    assert found == expected
+    assert fingerprint(found, found, []) == fingerprint(expected, expected, [])
+
+
+def test_a_mark_after_the_last_field_is_a_slip(tmp_path):
+    path = write(tmp_path, ".I 7\n.A\nOne\n.W\nfirst\n.A\nsecond\n.B\nthird\n.I 8\n.A\nTwo\n.W\nfourth\n")
+    records, notes = read_records(path, last_field="W")
+    assert [r.fields for r in records] == [{"A": "One", "W": "first second third"}, {"A": "Two", "W": "fourth"}]
+    assert [(n.code, n.count) for n in notes] == [("stray-field-mark", 2)]
+    assert "records 7 " in notes[0].text
+    strict, _ = read_records(path)
+    assert strict[0].fields == {"A": "One second", "W": "first", "B": "third"}
+
+
+def test_lines_that_only_look_like_marks_are_text(tmp_path):
+    records, _ = read_records(write(tmp_path, ".I 1\n.W\n.5 inches\n.Where\n.w\n. A\n.I think\n"))
+    assert records[0].fields == {"W": ".5 inches .Where .w . A .I think"}
+
+
+def test_the_empty_record_at_the_end_of_some_copies_is_dropped_and_said(tmp_path):
+    records, notes = read_records(write(tmp_path, ".I 1\n.W\nx\n.I 0\n"))
+    assert [r.number for r in records] == [1]
+    assert [n.code for n in notes] == ["empty-last-record"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("hello\n", r"X\.ALL:1: expected a record mark such as \.I 1; found 'hello'"),
+        (".I 1\nhello\n", r"X\.ALL:2: expected a field mark such as \.W; found 'hello'"),
+        ("", r"expected records opened by \.I; found none"),
+        (".I 2\n.W\n.I 1\n.W\n", r"expected ascending record numbers; found \.I 1 after \.I 2"),
+        (".I 1\n.W\n.I 1\n.W\n", r"ascending"),
+        (b".I 1\n.W\nna\xefve\n", r"X\.ALL:3: expected UTF-8 text; found the byte 0xef"),
+    ],
+)
+def test_what_is_no_smart_file_is_refused_with_its_place(tmp_path, text, message):
+    with pytest.raises(FormatError, match=message):
+        read_records(write(tmp_path, text))
+
+
+def test_judgments_are_split_at_blanks_and_tabs(tmp_path):
+    path = write(tmp_path, "     1     28\t0\t0.000000\n\n02 7  0 0\n")
+    columns = ("query", "doc", "constant", "constant")
+    assert read_judgments(path, columns) == [Judgment(1, 28, 1), Judgment(2, 7, 1)]
+    assert read_judgments(write(tmp_path, "1 184 -1 \n"), ("query", "doc", "code")) == [Judgment(1, 184, -1)]
+
+
+@pytest.mark.parametrize("line", ["1 2", "1 2 3 4", "1 two 3", "1 2 high"])
+def test_a_bad_line_of_judgments_is_named(tmp_path, line):
+    path = write(tmp_path, f"1 2 3\n{line}\n", "X.REL")
+    with pytest.raises(FormatError, match=r"X\.REL:2: expected 3 columns of numbers \(query, doc, code\)"):
+        read_judgments(path, ("query", "doc", "code"))
+
+
+class TestFingerprint:
+    docs = (SmartRecord(1, {"T": "a", "W": "b"}),)
+    judged = (Judgment(1, 1, 2), Judgment(1, 2, 3))
+
+    def test_order_of_judgments_and_links_do_not_count(self):
+        linked = (SmartRecord(1, {"X": "1 5 1", "W": "b", "T": "a", "N": "stamp"}),)
+        assert fingerprint(self.docs, self.docs, self.judged) == fingerprint(linked, linked, self.judged[::-1])
+
+    @pytest.mark.parametrize(
+        "docs", [(SmartRecord(2, {"T": "a", "W": "b"}),), (SmartRecord(1, {"T": "a", "W": "c"}),), ()]
+    )
+    def test_content_counts(self, docs):
+        assert fingerprint(docs, self.docs, self.judged) != fingerprint(self.docs, self.docs, self.judged)
+        assert fingerprint(self.docs, docs, self.judged) != fingerprint(self.docs, self.docs, self.judged)
+
+    def test_codes_count(self):
+        other = (Judgment(1, 1, 1), self.judged[1])
+        assert fingerprint(self.docs, self.docs, other) != fingerprint(self.docs, self.docs, self.judged)
+
+
+def test_mc_has_the_papers_counts(smart_data):
+    mc = load_merged(data=smart_data)
+    assert len(mc.doc_ids) == len(set(mc.doc_ids)) == len(mc.doc_texts) == 7097
+    assert len(mc.query_ids) == len(set(mc.query_ids)) == len(mc.query_texts) == 431
+    assert len(mc.qrels.queries) == 383
+    assert len(mc.qrels.doc) == 696 + 1837 + 3114 + 796
+    assert (mc.doc_ids[0], mc.doc_ids[-1]) == ("med-1", "cacm-3204")
+    assert (mc.query_ids[0], mc.query_ids[-1]) == ("med-1", "cacm-64")
+    docs = list(mc.qrels.docs)
+    for i, query_id in enumerate(mc.qrels.queries):
+        part = query_id.split("-")[0]
+        rows = mc.qrels.doc[mc.qrels.starts[i] : mc.qrels.starts[i + 1]]
+        assert all(docs[row].startswith(f"{part}-") for row in rows)
+
+
+def test_source_paper_reaches_cran(smart_data):
+    assert len(load_merged(data=smart_data, source_paper=False).qrels.doc) == 696 + 1612 + 3114 + 796
+
+
+def tiny(name, *, left_out=()):
+    return Collection(
+        name=name,
+        doc_ids=("1", "2"),
+        doc_texts=(f"{name} one", f"{name} two"),
+        query_ids=("2", "1"),
+        query_texts=("q two", "q one"),
+        qrels=make_qrels([("1", "2", 3), ("2", "1", 1), ("2", "2", 0)], query_order=("2", "1")),
+        left_out={"1": frozenset(left_out)} if left_out else {},
+        notes=(Note("x", 1, name),),
+    )
+
+
+def test_ids_grades_order_and_exclusions_are_carried_over():
+    both = merge_collections("both", [tiny("a"), tiny("b", left_out=["1"])])
+    assert both.doc_ids == ("a-1", "a-2", "b-1", "b-2")
+    assert both.doc_texts == ("a one", "a two", "b one", "b two")
+    assert both.query_ids == tuple(both.qrels.queries) == ("a-2", "a-1", "b-2", "b-1")
+    assert both.qrels.starts.tolist() == [0, 2, 3, 5, 6]
+    assert [list(both.qrels.docs)[d] for d in both.qrels.doc] == ["a-1", "a-2", "a-2", "b-1", "b-2", "b-2"]
+    assert both.qrels.relevance.tolist() == [1, 0, 3, 1, 0, 3]
+    assert both.left_out == {"b-1": frozenset({"b-1"})}
+    assert [n.text for n in both.notes] == ["a", "b"]
+
+
+@pytest.mark.parametrize("parts", [[], [tiny("a")]])
+def test_merging_few_is_no_special_case(parts):
+    assert len(merge_collections("m", parts).doc_ids) == 2 * len(parts)

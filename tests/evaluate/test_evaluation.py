@@ -7,14 +7,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 from judged_cases import Grades, Scores, judgments, qrels_of, run_of, tied_runs
 
 from genm.errors import InputError
 from genm.evaluate import Measure, evaluate_run, precision_recall_curve
+from genm.evaluate.evaluation import codes_in
+from genm.ids import Ids
 from genm.records import Note
 
 ONE_QUERY = {"q": {"a": 2, "b": 1, "c": 0, "d": 1}}
 RANKED = {"q": {"c": 9.0, "a": 8.0, "x": 7.0, "b": 6.0}}
+
+RUN, QRELS = run_of({"q1": {"a": 2.0}}), qrels_of({"q1": {"a": 1}})
+
+# few letters and one long ending: many ids that agree in their last eight bytes and in length
+short_ids = st.text("ab", max_size=3)
+ids = short_ids | st.builds(lambda a: a + "-the-same-ending", st.text("abc", max_size=3)) | st.text(max_size=12)
 
 
 def notes_of(notes: tuple[Note, ...]) -> dict[str, int]:
@@ -212,9 +221,6 @@ def test_an_evaluation_shows_its_means_on_one_line() -> None:
     assert "\n" not in repr(curve)
 
 
-RUN, QRELS = run_of({"q1": {"a": 2.0}}), qrels_of({"q1": {"a": 1}})
-
-
 @pytest.mark.parametrize(
     ("run", "qrels", "said"),
     [
@@ -238,3 +244,23 @@ def test_a_tie_among_many_queries_is_told_in_as_many_places_as_it_takes() -> Non
     (note,) = evaluate_run(run_of(scores), qrels, "AP,R@2").notes
     assert note.code == "ties"
     assert note.text.endswith("other orders would put AP between 0.999975 and 1.000000.")
+
+
+@settings(deadline=None)
+@given(table=st.sets(ids, max_size=40), wanted=st.sets(ids, max_size=4), shared=st.integers(0, 4))
+def test_codes_are_those_of_the_same_id(table: set[str], wanted: set[str], shared: int) -> None:
+    listed = sorted(table)
+    sought = sorted(wanted | set(listed[:shared]))
+    codes = codes_in(Ids.of(listed), Ids.of(sought))
+    assert codes.tolist() == [listed.index(s) if s in table else -1 for s in sought]
+
+
+def test_few_ids_are_found_in_a_table_of_several_blocks() -> None:
+    listed = [f"document-{i}" for i in range(150_000)]
+    sought = ["document-0", "document-149999", "document-70000", "nowhere", "ocument-70000", "x"]
+    assert codes_in(Ids.of(listed), Ids.of(sought)).tolist() == [0, 149999, 70000, -1, -1, -1]
+
+
+def test_a_table_is_its_own_translation() -> None:
+    table = Ids.of(["b", "a"])
+    assert codes_in(table, table).tolist() == [0, 1]

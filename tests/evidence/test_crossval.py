@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from problems import made_up
 
-from genm._math.folds import fold_of_queries
 from genm.align import Aligned
 from genm.errors import InputError
 from genm.evaluate import parse_measure
 from genm.evidence.crossval import cross_validate, measure_queries
 from genm.learn import BoostFuser
+from genm.learn.objectives import fold_of_queries
 
 AP = parse_measure("AP")
 

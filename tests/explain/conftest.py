@@ -5,7 +5,8 @@ from problems import made_up
 from genm.align import align_runs, select_rankers
 from genm.fuse import fuse_runs
 from genm.ids import Ids
-from genm.records import Normalizer, Qrels, ranked_run
+from genm.normalizers import Normalizer
+from genm.records import Qrels, ranked_run
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from genm.export.loss import same_top
 from genm.export.simulation import ranking
 from genm.fuse import fuse_scores
 from genm.model import Model
+from genm.normalizers import Normalizer
 from genm.read import run_from_dict
-from genm.records import Normalizer
 
 __all__ = ["ExportError", "disagreement", "loaded", "model", "own_fusion", "simulated", "some_lists"]
 

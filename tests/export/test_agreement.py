@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from genm.export import targets
 from genm.export.normalizer_match import canonical
 from genm.export.target import Target, Technique
-from genm.records import Normalizer
+from genm.normalizers import Normalizer
 
 DOCS = [f"d{i}" for i in range(9)]
 SCORE = st.one_of(

@@ -11,14 +11,14 @@ from typing import Any
 from unittest.mock import create_autospec
 
 import pytest
+from engine_pages import example_model, overview, page, search_snippet, training_snippet
 
 from genm.align import Aligned
 from genm.export import export_model, targets
-from genm.export.pages import example_model, overview, page, search_snippet, training_snippet
 from genm.read import qrels_from_dict, run_from_dict
 
 FOLDER = Path(__file__).parents[2] / "docs" / "engines"
-ADVICE = "Write the pages again: python -m genm.export.pages docs/engines"
+ADVICE = "Write the pages again: python tools/engine_pages.py docs/engines"
 
 
 @pytest.mark.parametrize("name", targets())

@@ -7,8 +7,9 @@ from genm.align import align_runs
 from genm.errors import InputError, ModelError
 from genm.export import measured_loss
 from genm.export.loss import same_members, same_top
+from genm.normalizers import Normalizer
 from genm.read import run_from_dict
-from genm.records import Normalizer, Run
+from genm.records import Run
 
 
 def runs(names: tuple[str, ...] = ("bm25", "dense"), n: int = 30) -> dict[str, Run]:

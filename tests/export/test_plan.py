@@ -4,7 +4,7 @@ import pytest
 from export.cases import ExportError, model
 
 from genm.export import export_model, why_not
-from genm.records import Normalizer
+from genm.normalizers import Normalizer
 
 ES = Normalizer("minmax", constant="raw", constant_within=1e-6)
 

@@ -7,7 +7,7 @@ import pytest
 
 import genm
 from genm.errors import InputError
-from genm.learn import fuse_with_model
+from genm.model import fuse_with_model
 from genm.read import qrels_from_frame, run_from_frame
 
 ir_measures = pytest.importorskip("ir_measures", reason="ir-measures is not installed")

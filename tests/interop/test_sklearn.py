@@ -14,7 +14,7 @@ import genm
 from genm.errors import InputError, MissingExtraError
 from genm.evaluate import evaluate_run
 from genm.export import export_model
-from genm.learn import fuse_with_model
+from genm.model import fuse_with_model
 from genm.read import qrels_from_dict, run_from_dict
 
 sklearn = pytest.importorskip("sklearn", reason="scikit-learn is not installed")

@@ -7,14 +7,17 @@ import pytest
 from judged_cases import qrels_of, run_of
 from problems import made_up
 
-from genm.align import renormalize
-from genm.errors import InputError
+from genm.align import align_runs, renormalize
+from genm.errors import InputError, NotFittedError
 from genm.evaluate import evaluate_aligned
-from genm.evidence import GivenFuser, gather_evidence
+from genm.evidence import gather_evidence
 from genm.evidence.crossval import cross_validate
+from genm.fuse import fuse_runs
 from genm.learn import BarrierFuser, NewtonFuser, OnlineFuser
 from genm.learn.auto import AutoFuser, fit, make_fuser
+from genm.learn.base import EqualFuser, GivenFuser
 from genm.learn.starts import simple_starts
+from genm.read import run_from_dict
 
 METHODS = ("auto", "bat", "enm", "exact", "ip", "on", "uns")
 RUNS = {"bm25": run_of({"q1": {"d1": 2.0, "d2": 1.0}}), "dense": run_of({"q1": {"d1": 1.0, "d2": 2.0}})}
@@ -54,3 +57,24 @@ def test_a_fuser_shows_its_options_and_its_weights_on_one_line() -> None:
     many = BarrierFuser(starts=np.vstack(simple_starts(np.eye(50)[0])))
     assert "\n" not in repr(many)
     assert len(repr(many)) < 100
+
+
+def test_every_ranker_gets_the_same_weight() -> None:
+    runs = {
+        "a": run_from_dict({"q": {"x": 3.0, "y": 1.0}}, name="a"),
+        "b": run_from_dict({"q": {"y": 9.0, "z": 4.0}}, name="b"),
+        "c": run_from_dict({"q": {"z": 0.5}}, name="c"),
+    }
+    aligned = align_runs(runs, normalize="zscore", depth=7)
+    fuser = EqualFuser(level=2).fit(aligned)
+    assert fuser.weights_ == pytest.approx(np.full(3, 1 / 3))
+    fused, rule = fuser.fuse(aligned), fuse_runs(aligned, np.ones(3), method="sum")
+    assert [fused.docs[int(doc)] for doc in fused.doc] == [rule.docs[int(doc)] for doc in rule.doc]
+    model = fuser.to_model()
+    assert (model.method, model.relevance_level, model.depths) == ("equal", 2, (7, 7, 7))
+    assert model.normalizers == aligned.normalizers
+
+
+def test_it_is_not_ready_before_it_has_seen_rankers() -> None:
+    with pytest.raises(NotFittedError, match="EqualFuser has no weights yet"):
+        EqualFuser().to_model()

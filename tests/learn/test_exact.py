@@ -3,26 +3,38 @@
 import warnings
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from judged_cases import judgments, qrels_of, run_of, tied_runs
 from problems import QuickExact, made_up
 
-from genm._math.climbing import climb
-from genm.align import Aligned
+from genm._math.exact.line_search import climb, value_at
+from genm._math.exact.rank_gains import GainProblem
+from genm.align import Aligned, align_runs
 from genm.errors import ConvergenceWarning, InputError
-from genm.evaluate import AlignedEvaluator, evaluate_aligned, parse_measure
+from genm.evaluate import AlignedEvaluator, Measure, evaluate_aligned, parse_measure
 from genm.learn import BarrierFuser, ExactFuser, NewtonFuser, OnlineFuser
 from genm.learn.auto import fit
+from genm.learn.exact import centre_of_plateau, plateau_around, tasks_of
 from genm.learn.objectives import Problem
-from genm.learn.tasks import tasks_of
 
-MEASURES = [
+MEASURES_EXACT = [
     "AP", "AP@10", "P@5", "R@10", "RR", "RR@3", "nDCG", "nDCG@10", "Success@3", "Rprec", "Bpref", "Judged@8",
     "IPrec@0.3",
 ]  # fmt: skip
+
+MEASURES = [
+    "AP", "AP@3", "AP(rel=2)", "P@4", "P(rel=2)@2", "R@5", "RR", "RR@2", "nDCG", "nDCG@3", "nDCG(dcg='exp-log2')@5",
+    "Success@2", "Rprec", "Rprec(rel=2)", "AP(judged_only=True)", "nDCG(judged_only=True)@3",
+    "P(judged_only=True)@2", "Bpref", "Bpref(rel=2)", "Judged", "Judged@3", "IPrec@0.0", "IPrec@0.4", "IPrec@1.0",
+    "IPrec(rel=2)@0.5", "IPrec(judged_only=True)@0.3",
+]  # fmt: skip
+
+WEIGHTS = np.array([0.5, 0.3, 0.2])
 
 
 def reached(aligned: Aligned, weights: np.ndarray, measure: str = "AP") -> float:
@@ -80,7 +92,7 @@ def test_no_line_through_the_weights_improves_them() -> None:
         assert climb(tasks, fuser.best_weights_)[1] == pytest.approx(fuser.best_value_, abs=1e-12)
 
 
-@pytest.mark.parametrize("measure", MEASURES)
+@pytest.mark.parametrize("measure", MEASURES_EXACT)
 def test_two_rankers_no_scan_finds_more(measure: str) -> None:
     aligned = judged(made_up(2, quality=(0.9, 0.7), n_queries=10))
     fuser = QuickExact(measure=measure).fit(aligned)
@@ -95,7 +107,7 @@ def test_two_rankers_no_scan_finds_more(measure: str) -> None:
 THREE = judged(made_up(6, quality=(0.8, 0.7, 0.5), n_queries=5, n_docs=30, n_relevant=4))
 
 
-@pytest.mark.parametrize("measure", MEASURES)
+@pytest.mark.parametrize("measure", MEASURES_EXACT)
 def test_three_rankers_no_grid_finds_more_than_the_certified_bound(measure: str) -> None:
     proved = QuickExact(measure=measure, certify=True, seconds=600.0).fit(THREE)
     assert proved.bound_ is not None
@@ -241,3 +253,112 @@ def test_by_its_name_it_takes_every_measure() -> None:
 def test_senseless_options_are_refused(options: dict[str, object]) -> None:
     with pytest.raises(InputError, match=f"{next(iter(options))}="):
         ExactFuser(**options).fit(made_up(0))  # type: ignore[arg-type]  # wrong on purpose
+
+
+def mean(aligned: Aligned, weights: np.ndarray, measure: Measure) -> float:
+    evaluator = AlignedEvaluator(aligned, [measure])
+    share = aligned.query_weights[evaluator.position]
+    return float(share @ evaluator.values(weights)[:, 0] / aligned.query_weights.sum())
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(tied_runs(), min_size=1, max_size=3),
+    judgments(),
+    st.lists(st.integers(1, 9), min_size=3, max_size=3),
+    st.sampled_from(MEASURES),
+)
+def test_the_value_is_that_of_evaluating(
+    runs: list[dict[str, dict[str, float]]], judged: dict[str, dict[str, int]], raw: list[int], text: str
+) -> None:
+    """Ties, missing documents, unjudged ones, grades and weights of queries included."""
+    assume(all(set(scores) & set(judged) for scores in runs))
+    query_weights = {query: 1.0 + i for i, query in enumerate(judged)}
+    named = {f"r{i}": run_of(scores) for i, scores in enumerate(runs)}
+    aligned = align_runs(named, qrels_of(judged), normalize="none", query_weights=query_weights)
+    weights = np.array(raw[: len(runs)], np.float64) / sum(raw[: len(runs)])
+    measure = parse_measure(text)
+    expected = mean(aligned, weights, measure)
+    assert value_at(tasks_of(aligned, measure), weights) == pytest.approx(expected, abs=1e-12)
+
+
+def with_weight(weights: np.ndarray, k: int, t: float) -> np.ndarray:
+    others = weights.copy()
+    others[k] = 0.0
+    moved = (1.0 - t) * others / others.sum()
+    moved[k] = t
+    return moved
+
+
+@pytest.fixture(scope="module")
+def problem() -> GainProblem:
+    return tasks_of(made_up(3), Measure("AP"))
+
+
+@pytest.mark.parametrize("loss", [0.002, 0.03])
+def test_ends_are_where_more_is_lost(problem: GainProblem, loss: float) -> None:
+    floor = value_at(problem, WEIGHTS) - loss
+    found = plateau_around(problem, WEIGHTS, floor, loss)
+    assert found.loss == loss
+    assert (found.low <= WEIGHTS).all()
+    assert (found.high >= WEIGHTS).all()
+    for k in range(3):
+        for t in np.linspace(found.low[k], found.high[k], 52)[1:-1]:
+            assert value_at(problem, with_weight(WEIGHTS, k, t)) >= floor - 1e-12
+        for end, beyond in ((found.low[k], -1e-9), (found.high[k], 1e-9)):
+            if 0.0 < end < 1.0:
+                assert value_at(problem, with_weight(WEIGHTS, k, end + beyond)) < floor
+
+
+def test_more_loss_is_more_room(problem: GainProblem) -> None:
+    value = value_at(problem, WEIGHTS)
+    widths = [plateau_around(problem, WEIGHTS, value - loss, loss).width for loss in (0.0, 0.01, 0.1, 1.0)]
+    for narrow, wide in pairwise(widths):
+        assert (narrow <= wide).all()
+    assert (widths[0] < widths[1]).all()
+    assert widths[-1].tolist() == [1.0, 1.0, 1.0]
+
+
+def test_the_centre_loses_no_more_and_has_more_room(problem: GainProblem) -> None:
+    floor = value_at(problem, WEIGHTS) - 0.02
+    centre = centre_of_plateau(problem, WEIGHTS, floor, lambda weights: value_at(problem, weights))
+    assert value_at(problem, centre) >= floor - 1e-12
+    assert centre.sum() == pytest.approx(1.0, abs=1e-12)
+
+    def room(weights: np.ndarray) -> float:
+        found = plateau_around(problem, weights, floor, 0.02)
+        return float(np.minimum(weights - found.low, found.high - weights).min())
+
+    assert room(centre) > room(WEIGHTS)
+
+
+def test_two_rankers_have_one_middle() -> None:
+    problem = tasks_of(made_up(4, quality=(1.0, 0.8)), Measure("AP"))
+    weights = np.array([0.6, 0.4])
+    floor = value_at(problem, weights) - 0.01
+    found = plateau_around(problem, weights, floor, 0.01)
+    np.testing.assert_allclose(found.low, 1.0 - found.high[::-1], atol=1e-12)
+    centre = centre_of_plateau(problem, weights, floor, lambda w: value_at(problem, w))
+    np.testing.assert_allclose(centre, 0.5 * (found.low + found.high), atol=1e-12)
+
+
+def test_weights_that_owe_their_value_to_a_tie_have_no_room() -> None:
+    """One query, two documents that tie under equal weights; the relevant one comes first by its row alone."""
+    aligned = made_up(0, quality=(1.0, 1.0), n_queries=1, n_docs=2, n_relevant=1)
+    aligned.relevance[:] = [1, 0]
+    aligned.scores[:] = [[0.25, 0.0], [0.0, 0.25]]
+    problem = tasks_of(aligned, Measure("AP"))
+    even = np.array([0.5, 0.5])
+    assert value_at(problem, even) == 1.0
+    aligned.scores[:] = [[0.25, 0.25], [0.5, 0.25]]  # the other one wins wherever the first ranker counts
+    tied = tasks_of(aligned, Measure("AP"))
+    unit = np.array([0.0, 1.0])
+    assert value_at(tied, unit) == 1.0
+    found = plateau_around(tied, unit, 1.0, 0.0)
+    assert found.width.tolist() == [0.0, 0.0]
+
+
+def test_one_ranker_has_nowhere_to_go() -> None:
+    problem = tasks_of(made_up(5, quality=(1.0,)), Measure("AP"))
+    found = plateau_around(problem, np.ones(1), 0.0, 0.5)
+    assert (found.low.tolist(), found.high.tolist()) == ([1.0], [1.0])

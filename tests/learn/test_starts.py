@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from genm.errors import InputError
-from genm.learn.starts import simple_starts, starting_points
+from genm.learn.starts import check_free, check_schedule, simple_starts, starting_points
 
 
 def test_all_binary_vectors_for_two_rankers() -> None:
@@ -50,3 +50,19 @@ def test_zeros_are_refused_on_the_simplex_with_advice() -> None:
 def test_simple_starts_are_uniform_and_half_way_to_the_best_ranker() -> None:
     assert [start.tolist() for start in simple_starts(np.array([0.0, 1.0]))] == [[0.5, 0.5], [0.25, 0.75]]
     assert simple_starts(np.ones(1)) == []
+
+
+def test_known_names_come_back() -> None:
+    assert [check_schedule(name) for name in ("paper", "adaptive")] == ["paper", "adaptive"]
+
+
+def test_others_are_refused_with_the_names() -> None:
+    with pytest.raises(InputError, match="'wild': expected one of paper, adaptive"):
+        check_schedule("wild")
+
+
+def test_free_weights_go_with_the_printed_steps_only() -> None:
+    check_free(free=True, schedule="paper")
+    check_free(free=False, schedule="adaptive")
+    with pytest.raises(InputError, match="stay on the simplex"):
+        check_free(free=True, schedule="adaptive")

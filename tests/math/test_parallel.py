@@ -18,12 +18,13 @@ def test_kernels_work_where_no_folder_can_keep_them(tmp_path):
         (folder / "__pycache__").touch()  # a file of this name keeps root, too, from making the folder
     code = (
         "import numpy as np\n"
-        "from genm._math import elementary, swaps, weighted\n"
+        "from genm._math import elementary, fusion\n"
+        "from genm._math.exact import line_kernels\n"
         "from genm.cli.compilation import compiling_ahead\n"
-        "assert weighted.__file__.startswith(__import__('sys').argv[1]), weighted.__file__\n"
+        "assert fusion.__file__.startswith(__import__('sys').argv[1]), fusion.__file__\n"
         "with compiling_ahead() as wait:\n"
         "    wait()\n"
-        "print(weighted.weighted_sum(np.array([[1.0, 2.0], [3.0, 5.0]]), np.array([0.5, 0.25])))\n"
+        "print(fusion.weighted_sum(np.array([[1.0, 2.0], [3.0, 5.0]]), np.array([0.5, 0.25])))\n"
     )
     nowhere = dict.fromkeys(("HOME", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR", "LOCALAPPDATA"), NOWHERE)
     env = {**os.environ, **nowhere, "PYTHONPATH": str(tmp_path)}

@@ -7,8 +7,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from genm._math.scaling import KINDS, MODES, rank_lists, scale_lists
-from genm.normalizers import ENGINES, rules_of
-from genm.records import Normalizer
+from genm.normalizers import ENGINES, Normalizer, rules_of
 
 LARGEST = float(np.finfo(np.float64).max)
 

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from genm._math.average_precision import smooth_ap
-from genm._math.exact_ap import exact_ap
+from genm._math.average_precision import exact_ap, smooth_ap
 from genm._math.tiles import build_tiles, mean
 
 BETAS = (5.0, 50.0, 300.0)

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from genm.collections import load_collection, smart_stopwords
 from genm.errors import InputError
-from genm.rankers.stopwords import ENGLISH
-from genm.rankers.text import DEFAULT, TextProfile, paper_profile, read_documents, read_queries
+from genm.rankers.text import DEFAULT, ENGLISH, TextProfile, paper_profile, read_documents, read_queries
 
 PLAIN = TextProfile("plain")
 

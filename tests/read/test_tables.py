@@ -1,16 +1,22 @@
 """Frames and Parquet files under the column names people use."""
 
+import io
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from read.bad_cases import as_dict
 
 from genm.errors import FormatError
-from genm.read import qrels_from_frame, read_qrels, read_run, run_from_frame
-from genm.read.tables import DOC_COLUMNS, QUERY_COLUMNS, VALUE_COLUMNS
+from genm.read import qrels_from_dict, qrels_from_frame, read_qrels, read_run, run_from_dict, run_from_frame, tables
+from genm.read.diagnostics import Report
+from genm.read.tables import DOC_COLUMNS, QUERY_COLUMNS, VALUE_COLUMNS, id_texts, numbers_of
 
 NAMES = {
     "ir_measures": ("query_id", "doc_id", "score", "relevance"),
@@ -19,6 +25,8 @@ NAMES = {
     "trectools": ("query", "docid", "score", "rel"),
     "BEIR": ("query-id", "corpus-id", "score", "score"),
 }
+
+cell = st.text('ab",\n\té', min_size=1, max_size=6).filter(lambda text: text.strip() == text)
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
@@ -102,3 +110,120 @@ def test_the_docs_name_every_column_name_in_order() -> None:
     line = " ".join(docs.split("Names of the columns")[1].split("That covers")[0].split())
     for names in (QUERY_COLUMNS, DOC_COLUMNS, *VALUE_COLUMNS.values()):
         assert ", ".join(f"`{name}`" for name in names) in line
+
+
+def words(row: int) -> str:
+    return f"row {row}"
+
+
+@pytest.mark.parametrize(
+    ("cells", "texts", "bad", "codes"),
+    [
+        (["a", "7"], ["a", "7"], [], []),
+        ([7, np.int32(8), 9.0], ["7", "8", "9"], [], ["integer-ids"]),
+        ([2**63 + 1, 1], [str(2**63 + 1), "1"], [], ["integer-ids"]),
+        (["a", 7], ["a", "7"], [], ["mixed-ids"]),
+        (["a", None, float("nan"), "", 1.5, True, b"x"], ["a"], [1, 2, 3, 4, 5, 6], ["missing-id"]),
+    ],
+)
+def test_ids(cells: list[Any], texts: list[str], bad: list[int], codes: list[str]) -> None:
+    report = Report("x", lenient=True)
+    found, wrong = id_texts(cells, "query", report, words)
+    assert [text for text, out in zip(found, wrong, strict=True) if not out] == texts
+    assert np.flatnonzero(wrong).tolist() == bad
+    assert [n.code for n in report.notes] == codes
+
+
+@pytest.mark.parametrize("cell", [None, "1", b"1", 1j, [1], True, np.bool_(True)])
+def test_what_is_no_score(cell: Any) -> None:
+    with pytest.raises(FormatError, match=r"^x, row 1: expected a number as score; found "):
+        numbers_of([1.0, cell], "score", Report("x", lenient=False), words)
+
+
+def test_numbers_of_many_kinds() -> None:
+    cells = [1, 2.5, np.float32(0.5), np.int8(-3), Fraction(1, 4)]
+    values, bad = numbers_of(cells, "score", Report("x", lenient=False), words)
+    assert values.tolist() == [1.0, 2.5, 0.5, -3.0, 0.25]
+    assert not bad.any()
+    values, _ = numbers_of([True, np.bool_(False), Decimal(2)], "relevance", Report("x", lenient=True), words)
+    assert values.tolist()[:2] == [1.0, 0.0]
+
+
+@pytest.mark.parametrize(("suffix", "separator"), [(".csv", ","), (".tsv", "\t"), ("", ","), ("", "\t")])
+def test_tables_by_name_or_by_header(tmp_path: Path, suffix: str, separator: str) -> None:
+    path = tmp_path / f"bm25{suffix}"
+    path.write_text("rank,docno,qid,score\n1,a,007,2.5\n2,b,007,1\n".replace(",", separator))
+    assert as_dict(read_run(path)) == {"007": {"a": 2.5, "b": 1.0}}
+
+
+def test_the_format_may_be_said() -> None:
+    assert as_dict(read_run(io.StringIO("qid,docno,score\nq,a,1\n"), format="csv")) == {"q": {"a": 1.0}}
+    with pytest.raises(FormatError, match=r":1: expected 6 columns"):
+        read_run(io.StringIO("qid,docno,score\nq,a,1\n"), format="trec")
+
+
+def test_beir_judgments() -> None:
+    assert as_dict(read_qrels(io.StringIO("query-id\tcorpus-id\tscore\nq\ta\t2\n"))) == {"q": {"a": 2}}
+
+
+@settings(deadline=None, max_examples=80)
+@given(
+    st.dictionaries(cell, st.dictionaries(cell, st.floats(-9, 9), min_size=1, max_size=3), min_size=1, max_size=3)
+)
+def test_quoted_cells_come_back(data: dict[str, dict[str, float]]) -> None:
+    def quote(text: str) -> str:
+        return '"' + text.replace('"', '""') + '"'
+
+    lines = [f"{quote(q)},{quote(d)},{s!r}" for q, docs in data.items() for d, s in docs.items()]
+    assert as_dict(read_run(io.StringIO("qid,docno,score\n" + "\n".join(lines)))) == {
+        q: dict(
+            sorted(sorted(docs.items(), key=lambda row: row[0].encode(), reverse=True), key=lambda row: -row[1])
+        )
+        for q, docs in data.items()
+    }
+
+
+def test_both_ways_of_reading_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = 'qid,docno,score\n\nq,"a\nb",3\nr,c,2\n'
+    fast = read_run(io.StringIO(text))
+    monkeypatch.setattr(tables, "_fast", lambda *_, **__: None)
+    assert as_dict(read_run(io.StringIO(text))) == as_dict(fast) == {"q": {"a\nb": 3.0}, "r": {"c": 2.0}}
+
+
+@pytest.mark.parametrize("slow", [False, True])
+def test_lines_are_those_of_an_editor(monkeypatch: pytest.MonkeyPatch, slow: bool) -> None:
+    if slow:
+        monkeypatch.setattr(tables, "_fast", lambda *_, **__: None)
+    with pytest.raises(FormatError, match=r":6: expected a decimal number as score; found \"x\""):
+        read_run(io.StringIO('\nqid,docno,score\n\nq,"a\nb",3\nr,c,x\n'))
+
+
+def test_an_empty_table_and_one_without_header() -> None:
+    with pytest.raises(FormatError, match="expected a table with rows; found none"):
+        read_run(io.StringIO(""), format="csv")
+    run = read_run(io.StringIO(""), format="csv", lenient=True)
+    assert [(n.code, n.count) for n in run.notes] == [("empty", 1)]
+    qrels = read_qrels(io.StringIO("1\t1\t1\n1\t2\t0\n"), format="tsv", lenient=True)
+    assert as_dict(qrels) == {"1": {"1": 1, "2": 0}}
+
+
+def test_dictionaries_and_files_agree() -> None:
+    data = {"q2": {"b": 1.0, "a": 1.0}, "q1": {"c": -2.5}}
+    text = "".join(f"{q} Q0 {d} 1 {s} t\n" for q, docs in data.items() for d, s in docs.items())
+    from_dict, from_text = run_from_dict(data), read_run(io.StringIO(text))
+    assert repr(as_dict(from_dict)) == repr(as_dict(from_text)) == repr(data)
+    assert list(from_dict.docs) == list(from_text.docs)
+    assert from_dict.score.dtype == np.float64
+    assert (from_dict.doc.dtype, from_dict.starts.dtype) == (from_text.doc.dtype, from_text.starts.dtype)
+
+
+def test_names_and_fronts() -> None:
+    assert run_from_dict({"q": {"a": 1.0}}, name="bm25").name == "bm25"
+    assert read_run({"q": {"a": 1.0}}, name="bm25").name == "bm25"
+    assert as_dict(read_qrels({"q": {"a": 1}})) == as_dict(qrels_from_dict({"q": {"a": 1}})) == {"q": {"a": 1}}
+
+
+def test_keys_that_become_equal_are_a_duplicate() -> None:
+    run = run_from_dict({"q": {"7": 1.0, 7: 2.0}}, lenient=True)  # type: ignore[dict-item]
+    assert as_dict(run) == {"q": {"7": 2.0}}
+    assert [n.code for n in run.notes] == ["mixed-ids", "duplicate-kept-max"]

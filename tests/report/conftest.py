@@ -27,7 +27,8 @@ class Built(NamedTuple):
 def gappy(seed: int = 0, *, n_queries: int = 30, missing: float | str = 0.0, normalize: str = "minmax") -> Aligned:
     """Rankers that return only some documents each, with equal scores among them and unjudged documents."""
     from genm.ids import Ids
-    from genm.records import Normalizer, Qrels, ranked_run
+    from genm.normalizers import Normalizer
+    from genm.records import Qrels, ranked_run
 
     rng = np.random.default_rng(seed)
     queries, docs = Ids.of(f"q{i}" for i in range(n_queries)), Ids.of(f"d{i:03}" for i in range(80))

@@ -4,8 +4,7 @@ import numpy as np
 from problems import made_up
 
 from genm.evaluate import evaluate_aligned
-from genm.report.packing import pack
-from genm.report.payload import FORMAT, VERSION, Report
+from genm.report.payload import FORMAT, VERSION, Report, pack
 
 HOSTILE = (
     "<script>alert('x')</script>",

@@ -5,6 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from problems import QuickExact, made_up
 from report.conftest import fit
 
@@ -13,15 +15,26 @@ from genm.evidence import fingerprint, load_evidence, resampling, save_evidence
 from genm.learn import ExactFuser, NewtonFuser
 from genm.learn.auto import METHODS, make_fuser
 from genm.model import Model
-from genm.report import build_report, compute_evidence, render_report
-from genm.report.writing import FORMATS
+from genm.normalizers import Normalizer
+from genm.records import Note
+from genm.report import build, build_report, compute_evidence, render_report
+from genm.report.build import (
+    _about_queries,
+    _about_rankers,
+    coverage_of,
+    draw_samples,
+    normalizer_text,
+    say_samples,
+)
+from genm.report.payload import unpack
+from genm.report.render import FORMATS
 
 
 @pytest.fixture
 def few_refits(monkeypatch) -> None:
     """As few refits as show a spread, from starts that cost little; never for a fixture that others use too."""
-    monkeypatch.setattr(resampling, "N_RESAMPLES", resampling.FEWEST)
-    monkeypatch.setattr(resampling, "N_WHOLE", resampling.FEWEST)
+    monkeypatch.setattr(resampling, "N_RESAMPLES", resampling.FEWEST_REFITS)
+    monkeypatch.setattr(resampling, "N_WHOLE", resampling.FEWEST_REFITS)
     monkeypatch.setattr(ExactFuser, "_starts", QuickExact._starts)
 
 
@@ -180,3 +193,128 @@ def test_two_rankers_have_no_map_and_one_has_no_lines() -> None:
         assert len(report["lines"]) == n_lines
         assert (report["sliders"] is None) == (n_lines == 0)
         assert ("There is one ranker" in report["headline"]["verdict"]) == (n_lines == 0)
+
+
+@pytest.fixture(scope="module")
+def aligned():
+    return made_up(0, n_queries=60, n_docs=30)
+
+
+def draw(aligned, seed=0, n_details=200):
+    delta = np.random.default_rng(7).normal(size=60)
+    return draw_samples(aligned, delta, n_details=n_details, seed=seed, level=1), delta
+
+
+def test_small_data_are_shown_whole(aligned) -> None:
+    samples, _ = draw(aligned)
+    for positions in samples:
+        assert positions.tolist() == list(range(60))
+    assert say_samples(samples, 60, 0) == []
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 1000), st.integers(0, 70))
+def test_drawing_is_seeded_and_within_bounds(aligned, seed, n_details) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(build, "SLIDER_SCORES", 30 * 3 * 10)
+        patch.setattr(build, "TABLE_SCORES", 30 * 3 * 20 + 5)
+        patch.setattr(build, "TABLE_ROWS", 50)
+        samples, delta = draw(aligned, seed, n_details)
+        again, _ = draw(aligned, seed, n_details)
+    assert [s.tolist() for s in samples] == [s.tolist() for s in again]
+    assert (len(samples.sliders), len(samples.table), len(samples.rows)) == (10, 20, 50)
+    assert len(samples.details) == min(n_details, 60)
+    assert set(samples.sliders) <= set(samples.table)
+    assert set(samples.details[: min(n_details, 50)]) <= set(samples.rows) or n_details > 50
+    for positions in samples:
+        assert (np.diff(positions) > 0).all()
+    if n_details >= 4:
+        assert int(np.argmax(delta)) in samples.details
+        assert int(np.argmin(delta)) in samples.details
+
+
+def test_every_part_that_is_cut_says_so(aligned, monkeypatch) -> None:
+    monkeypatch.setattr(build, "SLIDER_SCORES", 900)
+    samples, _ = draw(aligned, 3, 8)
+    said = {one["part"]: one for one in say_samples(samples, 60, 3)}
+    assert set(said) == {"sliders", "details"}
+    assert said["sliders"]["sentence"] == (
+        "The sliders rank the documents of 10 of 60 queries, drawn at random (seed 3)."
+    )
+    assert (said["details"]["n_shown"], said["details"]["n_all"]) == (8, 60)
+
+
+def test_a_report_of_sampled_queries_still_points_at_the_right_ones(monkeypatch) -> None:
+    aligned = made_up(1, n_queries=40, n_docs=30)
+    model, kept = fit(aligned)
+    monkeypatch.setattr(build, "TABLE_ROWS", 12)
+    monkeypatch.setattr(build, "SLIDER_SCORES", 30 * 3 * 5)
+    monkeypatch.setattr(build, "TABLE_SCORES", 30 * 3 * 7)
+    monkeypatch.setattr(build, "LANDSCAPE_WORK", 30 * 13 * 6)
+    report = build_report(aligned, model, kept, n_details=8)
+    table = report["queries"]
+    assert (len(table["query_ids"]), table["n_all"]) == (12, 40)
+    place = {name: q for q, name in enumerate(aligned.queries)}
+    for i, detail in enumerate(report["details"]):
+        assert table["detail"][detail["query"]] == i
+        q = place[table["query_ids"][detail["query"]]]
+        known = {aligned.docs[int(d)] for d in aligned.doc[aligned.starts[q] : aligned.starts[q + 1]]}
+        assert {doc["id"] for doc in detail["docs"]} <= known
+    queries = unpack(report["sliders"]["queries"])
+    for at, ap in zip(queries, report["sliders"]["ap"], strict=True):
+        if at >= 0:
+            assert table["values"]["learned weights (training)"][at] == pytest.approx(ap, abs=1e-6)
+    assert {said["part"] for said in report["sampling"]} == {
+        "measures", "curves", "coverage", "lines", "ternary", "sliders", "queries", "details",
+    }  # fmt: skip
+    assert report["measures"]["n_queries"] == 7
+    assert report["measures"]["main_n_queries"] == 40
+
+
+def codes(warnings) -> list[str]:
+    return [warning["code"] for warning in warnings]
+
+
+def test_coverage_is_the_alignments(built) -> None:
+    coverage, found = built.report["coverage"], built.aligned.coverage()
+    for k, row in enumerate(coverage["rankers"]):
+        assert row["missing"] == found.missing[k]
+        assert row["ties"] == found.ties[k]
+        assert row["unjudged"] == pytest.approx(1 - found.judged[1, k])
+    assert {"unjudged", "missing", "ties"} <= set(codes(coverage["warnings"]))
+    assert 0.3 < coverage["unjudged_fused"] < 1.0
+
+
+def test_notes_of_reading_are_passed_on(built) -> None:
+    note = Note("x", 1, "run <b>: a line was repaired.")
+    warnings = coverage_of(built.aligned, built.model, n_queries=30, notes=[note])["warnings"]
+    assert warnings[-1] == {"code": "note", "level": "info", "text": note.text}
+
+
+def row(name="a", low=0.0, high=1.0, missing=0.0, ties=0.0) -> dict:
+    return {"ranker": name, "low": low, "high": high, "missing": missing, "ties": ties}
+
+
+@pytest.mark.parametrize(
+    ("rows", "kinds", "found"),
+    [
+        ([row(), row("b")], ["none", "none"], []),
+        ([row(), row("b", missing=0.6)], ["minmax"] * 2, [("missing", "warning")]),
+        ([row(ties=0.2), row("b")], ["minmax"] * 2, [("ties", "warning")]),
+        ([row(), row("b", high=30.0)], ["none"] * 2, [("scales", "warning")]),
+        ([row(), row("b", high=30.0)], ["minmax"] * 2, [("scales", "info")]),
+        ([row(high=0.0), row("b", high=30.0)], ["none"] * 2, []),
+    ],
+)
+def test_rankers(rows, kinds, found) -> None:
+    assert [(w["code"], w["level"]) for w in _about_rankers(rows, kinds)] == found
+
+
+def test_queries() -> None:
+    assert codes(_about_queries(100, 0, 0, 100)) == []
+    assert codes(_about_queries(12, 1, 2, 12)) == ["few-queries", "empty-queries", "no-relevant"]
+
+
+def test_normalisers_are_named_with_what_is_special_about_them() -> None:
+    assert normalizer_text(Normalizer()) == "minmax"
+    assert normalizer_text(replace(Normalizer("reciprocal"), k=10.0)) == "reciprocal (k=10.0)"

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from problems import made_up
 
 from genm.evaluate import evaluate_aligned, parse_measure
-from genm.learn.plateau import others_of
+from genm.learn.exact import others_of
 from genm.report.landscape import PLATEAU_LOSS, Landscape, join_steps
 
 

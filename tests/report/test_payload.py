@@ -3,9 +3,11 @@
 import json
 from typing import Any, get_args, get_origin, get_type_hints, is_typeddict
 
+import numpy as np
+import pytest
 from report.examples import example_report
 
-from genm.report.payload import Report
+from genm.report.payload import Report, pack, unpack
 
 
 def check(value: Any, hint: Any, place: str = "report") -> None:
@@ -41,3 +43,12 @@ def test_the_example_is_too() -> None:
     assert {len(table[c]) for c in ("query_ids", "delta", "fold", "n_relevant", "detail")} == {report["n_queries"]}
     assert {len(column) for column in table["values"].values()} == {report["n_queries"]}
     assert set(table["values"]) == {system["id"] for system in report["measures"]["systems"]}
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int32", "uint8"])
+def test_arrays_survive_to_the_bit(dtype) -> None:
+    array = (np.random.default_rng(0).random((3, 5)) * 200).astype(dtype)
+    back = unpack(json.loads(json.dumps(pack(array, dtype))))
+    assert back.dtype == array.dtype
+    assert back.tobytes() == array.tobytes()
+    assert back.shape == (3, 5)

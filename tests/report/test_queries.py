@@ -1,14 +1,19 @@
 """What travels with the page gives Python's own values, for any weights."""
 
+import gzip
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from report.conftest import gappy
+from report.examples import example_report
 
+from genm.errors import FormatError
 from genm.evaluate import evaluate_aligned
-from genm.report.packing import unpack
-from genm.report.sliders import sliders_of
+from genm.fuse import fuse_runs
+from genm.report.payload import unpack
+from genm.report.queries import LONGEST, add_texts, details_of, read_texts, sliders_of
 
 
 def rank_anew(sliders: dict, weights: list[float]) -> np.ndarray:
@@ -89,3 +94,107 @@ def test_a_part_of_the_queries_and_the_names_of_its_first_documents() -> None:
     fused = part.scores @ np.full(3, 1 / 3)
     first = part.starts[0] + np.argsort(-fused[: part.starts[1]], kind="stable")[:10]
     assert set(first.tolist()) <= set(rows.tolist())
+
+
+def test_the_fused_list_is_the_run_that_the_model_gives(built) -> None:
+    run = fuse_runs(built.aligned, built.model.weights, top=10)
+    for q, detail in enumerate(built.report["details"]):
+        shown = [detail["docs"][i] for i in detail["fused"]]
+        assert [doc["id"] for doc in shown] == [
+            run.docs[int(d)] for d in run.doc[run.starts[q] : run.starts[q + 1]]
+        ]
+        assert [doc["fused_rank"] for doc in shown] == list(range(1, 11))
+
+
+def test_contributions_sum_to_the_score(built) -> None:
+    for detail in built.report["details"]:
+        for doc in detail["docs"]:
+            assert sum(doc["contributions"]) == pytest.approx(doc["score"], abs=5e-6)
+
+
+def test_each_rankers_list_is_its_own_order(built) -> None:
+    aligned = built.aligned
+    for q, detail in enumerate(built.report["details"]):
+        rows = np.arange(aligned.starts[q], aligned.starts[q + 1])
+        for k, listed in enumerate(detail["rankers"]):
+            own = rows[aligned.retrieved[rows, k]]
+            order = own[np.argsort(-aligned.raw[own, k], kind="stable")][:10]
+            assert [detail["docs"][i]["id"] for i in listed] == [aligned.docs[int(aligned.doc[r])] for r in order]
+            assert [detail["docs"][i]["ranks"][k] for i in listed] == list(range(1, len(listed) + 1))
+
+
+def test_grades_and_gaps_are_told_apart(built) -> None:
+    docs = [doc for detail in built.report["details"] for doc in detail["docs"]]
+    assert {doc["grade"] for doc in docs} == {None, 0, 1}
+    for doc in docs:
+        assert doc["relevant"] == (doc["grade"] == 1)
+        assert [rank is None for rank in doc["ranks"]] == [raw is None for raw in doc["raw"]]
+
+
+def test_a_query_without_documents_opens_to_empty_lists(plain_problem) -> None:
+    from dataclasses import replace
+
+    starts = plain_problem.starts.copy()
+    kept = slice(starts[1], None)
+    empty = replace(
+        plain_problem,
+        starts=np.concatenate(([0, 0], starts[2:] - starts[1])),
+        doc=plain_problem.doc[kept],
+        raw=plain_problem.raw[kept],
+        scores=plain_problem.scores[kept],
+        retrieved=plain_problem.retrieved[kept],
+        relevance=plain_problem.relevance[kept],
+    )
+    first = details_of(empty, np.full(3, 1 / 3), np.array([0, 1]), 1)[0]
+    assert (first["docs"], first["fused"], first["rankers"]) == ([], [], [[], [], []])
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "d1\tone <b>\tand two\nd2\tnobody asked\r\nd3\tthree\n",
+        '{"_id": "d1", "title": "one <b>\\tand", "text": "two"}\n\n{"id": "d2"}\n{"id": "d3", "text": "three"}\n',
+    ],
+)
+def test_both_forms(tmp_path, content) -> None:
+    path = tmp_path / "texts.gz"
+    path.write_bytes(gzip.compress(content.encode()))
+    found = read_texts(str(path), {"d1", "d3", "d9"})
+    assert set(found) == {"d1", "d3"}
+    assert found["d1"].startswith("one <b>")
+    assert found["d3"] == "three"
+
+
+def test_long_texts_are_cut_and_the_first_of_two_is_kept(tmp_path) -> None:
+    path = tmp_path / "texts.tsv"
+    path.write_text(f"d1\t{'x' * 1000}\nd1\tagain\n")
+    assert read_texts(str(path), {"d1"}) == {"d1": "x" * (LONGEST - 1) + "…"}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("d1 no tab\n", ":1: expected an id, a tab and a text"),
+        ('{"_id": "a"}\n{"text": 1}\n', ":2: expected lines"),
+    ],
+)
+def test_lines_that_are_neither(tmp_path, content, message) -> None:
+    (tmp_path / "t").write_text(content)
+    with pytest.raises(FormatError, match=message):
+        read_texts(str(tmp_path / "t"), {"a"})
+
+
+def test_they_are_asked_for_once_and_put_where_ids_are() -> None:
+    report, asked = example_report(n_queries=8), []
+
+    def texts(wanted):
+        asked.append(wanted)
+        return {"q7": "seven", "d0030": "thirty"}
+
+    add_texts(report, texts, texts)
+    assert len(asked) == 2
+    assert report["queries"]["texts"][7] == "seven"
+    assert report["queries"]["texts"][0] == ""
+    docs = [doc for detail in report["details"] for doc in detail["docs"]]
+    assert {doc["text"] for doc in docs if doc["id"] == "d0030"} == {"thirty"}
+    assert {doc["text"] for doc in docs if doc["id"] != "d0030"} == {None}

@@ -14,10 +14,12 @@ from importlib.resources import files
 import pytest
 from report.examples import HOSTILE, example_report
 
-from genm.report.html import asset
-from genm.report.markup import decimals, signed
+from genm.errors import InputError
+from genm.formatting import measure_name, p_value
+from genm.io import write_text
+from genm.report import render_report
+from genm.report.html import asset, decimals, signed
 from genm.report.render import PLOT_STYLES, joined_modules, report_page
-from genm.report.words import measure_name, p_value
 
 ASSETS = files("genm.report") / "assets"
 
@@ -260,3 +262,24 @@ def test_numbers_in_words():
     assert p_value(0.0123) == "p = 0.012"
     assert p_value(0.5) == "p = 0.50"
     assert [measure_name(m) for m in ("AP", "AP(rel=2)", "nDCG@10")] == ["MAP", "MAP(rel=2)", "nDCG@10"]
+
+
+def test_json_is_the_payload() -> None:
+    report = example_report()
+    assert json.loads(render_report(report, "json")) == report
+
+
+@pytest.mark.parametrize(("form", "begins"), [("html", "<!doctype html>"), ("md", "# model.json"), ("tex", "% ")])
+def test_forms(form, begins) -> None:
+    assert render_report(example_report(), form).lower().startswith(begins)
+
+
+def test_an_unknown_form_is_refused() -> None:
+    with pytest.raises(InputError, match="expected one of html, md, json, tex; found 'pdf'"):
+        render_report(example_report(), "pdf")
+
+
+def test_half_an_id_is_written_escaped(tmp_path) -> None:
+    write_text(str(tmp_path / "a.md"), "x \ud800 y")
+    assert (tmp_path / "a.md").read_bytes() == b"x \\ud800 y"
+    assert [path.name for path in tmp_path.iterdir()] == ["a.md"]

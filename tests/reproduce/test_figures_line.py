@@ -5,10 +5,8 @@ import pytest
 from reproduced import capture, collection, exact_map, smooth_map
 
 from genm.errors import InputError
-from genm.reproduce.figures.objective import draw_objective, steps_inside
-from genm.reproduce.figures.pair import pair_of
+from genm.reproduce.figures.objective import BETAS, draw_objective, draw_smoothing, pair_of, steps_inside
 from genm.reproduce.figures.sigmoid import BETA, draw_sigmoid
-from genm.reproduce.figures.smoothing import BETAS, draw_smoothing
 
 SAMPLED = (0, 137, 500, 999, 1000)
 

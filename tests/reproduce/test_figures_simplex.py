@@ -5,8 +5,7 @@ import pytest
 from reproduced import collection, exact_map
 
 from genm.learn import BarrierFuser, NewtonFuser
-from genm.reproduce.figures.paths import paths_from
-from genm.reproduce.figures.simplex import STEPS, draw_simplex, heat_image, landscape_of, simplex_grid
+from genm.reproduce.figures.simplex import STEPS, draw_simplex, heat_image, landscape_of, paths_from, simplex_grid
 
 
 @pytest.fixture(scope="module")

@@ -5,11 +5,13 @@ import pytest
 from problems import made_up
 
 from genm.align import renormalize
+from genm.collections import load_collection
 from genm.fuse import fuse_scores, rule_scores
 from genm.learn import CotrainFuser
 from genm.learn.auto import AutoFuser
 from genm.learn.objectives import Problem
 from genm.learn.ranker_quality import fake_labels
+from genm.reproduce import methods
 from genm.reproduce.methods import (
     AUTO,
     BAT,
@@ -90,3 +92,17 @@ def test_what_sees_no_labels_is_the_same_without_any():
     assert list(one) == [UNS, UNS_COTRAINED]
     for name in one:
         assert one[name].weights_.tolist() == other[name].weights_.tolist()
+
+
+def test_the_papers_four_under_its_names_over_all_documents(tiny):
+    runs = methods.paper_rankings(load_collection(str(tiny)))
+    assert list(runs) == ["TFIDF", "LSA", "pLSI", "LDI"]
+    assert {len(run.doc) for run in runs.values()} == {6 * 24}
+
+
+def test_a_ranker_whose_extra_is_missing_is_left_out_with_the_advice(tiny, monkeypatch):
+    monkeypatch.setattr(methods, "find_spec", lambda name: None)
+    runs, notes = methods.further_rankings(load_collection(str(tiny)))
+    assert list(runs) == ["BM25"]
+    assert [note.code for note in notes] == ["ranker-left-out"] * 2
+    assert "pip install 'genm[dense]'" in notes[0].text

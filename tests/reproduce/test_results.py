@@ -1,8 +1,22 @@
 """Means, spreads and curves of a method's values."""
 
+import csv
+import io
+
 import numpy as np
 
-from genm.reproduce.results import MethodResult
+from genm.reproduce.results import Cell, MethodResult, Table, figures, words
+
+TABLE = Table(
+    "t",
+    "A title",
+    ("name", "value|x"),
+    (
+        (*words("a, b"), *figures([0.5], strong=[0])),
+        (*words("c|d"), *figures([None])),
+    ),
+    ("How to read it.",),
+)
 
 
 def test_means_are_pooled_over_queries_and_spreads_are_over_splits():
@@ -20,3 +34,25 @@ def test_means_are_pooled_over_queries_and_spreads_are_over_splits():
 def test_a_single_split_has_no_spread():
     found = MethodResult("x", "rule", np.ones((1, 2, 3)), np.ones((1, 11)), np.zeros((0, 0, 2)), np.zeros((0, 0)))
     assert found.spread.tolist() == [0, 0, 0]
+
+
+def test_markdown_sets_numbers_to_the_right_and_the_best_in_bold():
+    assert TABLE.to_markdown().splitlines() == [
+        "### A title",
+        "",
+        "| name | value\\|x |",
+        "|---|---:|",
+        "| a, b | **0.5000** |",
+        "| c\\|d |  |",
+        "",
+        "How to read it.",
+    ]
+
+
+def test_csv_reads_back_to_the_cells():
+    assert list(csv.reader(io.StringIO(TABLE.to_csv()))) == [["name", "value|x"], ["a, b", "0.5000"], ["c|d", ""]]
+
+
+def test_figures_take_a_form_and_leave_out_what_is_missing():
+    assert figures([1234, None], ",") == (Cell("1,234", number=True), Cell("", number=True))
+    assert figures([0.25], "+.1f", strong=[0]) == (Cell("+0.2", strong=True, number=True),)

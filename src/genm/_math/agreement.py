@@ -12,31 +12,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genm._math.linear_algebra import dot, product, row_products
+from genm._typing import Floats
 from genm.errors import InputError
 
 _ROWS_AT_ONCE = 1 << 16
 _GREATEST = np.finfo(np.float64).max
-
-Array = NDArray[np.float64]
 
 
 class Penalty(NamedTuple):
     """What Problem P8 adds to the objective: never above 0."""
 
     value: float
-    gradient: Array
-    hessian: Array
+    gradient: Floats
+    hessian: Floats
 
 
 class Moments(NamedTuple):
     """Mean of the documents' s s' over documents and then over queries, for `agreement_penalty`."""
 
-    matrix: Array
+    matrix: Floats
     """(K, K), divided by 2**(2 * exponent)."""
     exponent: int
 
 
-def score_moments(starts: NDArray[np.int64], scores: Array, query_weights: Array | None = None) -> Moments:
+def score_moments(starts: NDArray[np.int64], scores: Floats, query_weights: Floats | None = None) -> Moments:
     """Return the moments of (rows, K) scores, rows[starts[q]:starts[q + 1]] for each query.
 
     Every query counts by its weight, however many documents it has; queries without documents do not count.
@@ -56,7 +55,7 @@ def score_moments(starts: NDArray[np.int64], scores: Array, query_weights: Array
     return Moments(matrix, exponent)
 
 
-def agreement_penalty(moments: Moments, weights: Array, sigma: float) -> Penalty:
+def agreement_penalty(moments: Moments, weights: Floats, sigma: float) -> Penalty:
     """Return -(sigma / 2) / (L |D| K) sum_i sum_d sum_k (H_d - s_d(k))^2 with gradient and Hessian (P8)."""
     if not 0.0 <= sigma < np.inf:
         raise InputError(f"sigma={sigma!r}: expected a finite number, 0 or greater.")

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genm._math.parallel import kernel
-from genm._math.radix import N_COUNTS, sort_pairs
+from genm._math.sorting import N_COUNTS, sort_pairs
 
 NOWHERE = -1
 

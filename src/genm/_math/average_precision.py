@@ -1,12 +1,15 @@
-"""Smoothed average precision of every query: value, gradient and Hessian in the weights.
+"""Average precision of every query under given weights: exact, and smoothed with gradient and Hessian.
 
-One function serves Problems P2, P3 and P4, which differ only in where the weights come from: P2 takes them from
-the simplex, P3 divides free positive weights by their sum first, P4 takes them free. P4 sees only the product of
-beta and the weights, so free ascent has to fix their length (departure 6).
+Exact (Problem P1). The rank of a relevant document is one more than the number of documents before it: those
+with a greater fused score and, among equals, those whose row comes earlier (departure 13: Eq. (1) would give
+tied documents the best rank of them all). Counting needs only the tiles whose bounds leave the answer open.
 
-j, the position among the relevant documents, is by fused score and then by row (Eq. 5 and P4): continuous, with
-kinks where two relevant documents swap. `smooth_j` replaces it by the sum of the same sigmoids over the relevant
-documents (Qin, Liu and Li, 2010), which has no kinks.
+Smoothed. One function serves Problems P2, P3 and P4, which differ only in where the weights come from: P2 takes
+them from the simplex, P3 divides free positive weights by their sum first, P4 takes them free. P4 sees only the
+product of beta and the weights, so free ascent has to fix their length (departure 6). j, the position among the
+relevant documents, is by fused score and then by row (Eq. 5 and P4): continuous, with kinks where two relevant
+documents swap. `smooth_j` replaces it by the sum of the same sigmoids over the relevant documents (Qin, Liu and
+Li, 2010), which has no kinks.
 """
 
 import itertools
@@ -15,35 +18,43 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.average_precision_kernels import Ranks, Store, rank_range
+from genm._math.average_precision_kernels import (
+    HessianSums,
+    Ranks,
+    Store,
+    _exact_range,
+    _Store,
+    gradient_range,
+    hessian_range,
+    position_gradient_range,
+    position_hessian_range,
+    position_range,
+    rank_range,
+)
 from genm._math.elementary import TAIL
 from genm._math.parallel import over_ranges
-from genm._math.smooth_gradient import gradient_range
-from genm._math.smooth_hessian import HessianSums, hessian_range
-from genm._math.smooth_positions import position_gradient_range, position_hessian_range, position_range
 from genm._math.tiles import TILE, Tiles, build_tiles, scale_weights
+from genm._typing import Floats
 from genm.errors import InputError
 
 _MOST_CHUNKS = 256
 _BLOCK_BYTES = 1 << 21
 _GREATEST = np.finfo(np.float64).max
 
-Array = NDArray[np.float64]
-
 
 class SmoothAP(NamedTuple):
     """What `smooth_ap` found; arrays of derivatives that were not asked for have length 0."""
 
-    value: Array
+    value: Floats
     """(Q,) smoothed average precision of each query."""
-    gradient: Array
+    gradient: Floats
     """(Q, K) its gradient in the weights (Eq. 16)."""
-    hessian: Array
+    hessian: Floats
     """(K, K) Hessian (Eq. 37) of the mean over the queries with their weights, as `tiles.mean` takes it."""
 
 
 def smooth_ap(
-    tiles: Tiles, weights: Array, beta: float, *, order: int = 0, smooth_j: bool = False, window: float = TAIL
+    tiles: Tiles, weights: Floats, beta: float, *, order: int = 0, smooth_j: bool = False, window: float = TAIL
 ) -> SmoothAP:
     """Return each query's smoothed average precision (P2, P3, P4) with derivatives up to `order`, 0 to 2.
 
@@ -98,14 +109,14 @@ def smooth_ap(
 
 
 def smooth_ap_one(
-    scores: Array,
+    scores: Floats,
     relevant: NDArray[np.bool_],
     n_relevant: int,
-    weights: Array,
+    weights: Floats,
     beta: float,
     *,
     smooth_j: bool = False,
-) -> tuple[float, Array]:
+) -> tuple[float, Floats]:
     """Return smoothed average precision and gradient of one query with (documents, K) scores (Algorithm 3)."""
     starts = np.array([0, len(scores)])
     tiles = build_tiles(starts, scores, relevant, np.array([n_relevant]))
@@ -113,7 +124,7 @@ def smooth_ap_one(
     return float(found.value[0]), found.gradient[0]
 
 
-def _sum_hessians(sums: HessianSums, beta: float, exponent: int) -> Array:
+def _sum_hessians(sums: HessianSums, beta: float, exponent: int) -> Floats:
     """Return the mean Hessian with both triangles and both factors b."""
     total = sums.query_weights.sum()
     lower = np.tril(sums.hessians.sum(axis=0) / (total if total > 0 else 1.0))
@@ -152,12 +163,59 @@ def blocks_of(tiles: Tiles, low: int, high: int) -> tuple[list[tuple[int, int]],
     return [(low + a, low + b) for a, b in itertools.pairwise(cuts)], room
 
 
-def _ldexp(numbers: Array | np.float64, exponent: int) -> Array:
+def _ldexp(numbers: Floats | np.float64, exponent: int) -> Floats:
     with np.errstate(over="ignore", under="ignore"):
         return np.asarray(np.ldexp(numbers, exponent), np.float64)
 
 
-def _times(numbers: Array, beta: float, exponent: int) -> Array:
+def _times(numbers: Floats, beta: float, exponent: int) -> Floats:
     """Return numbers * beta * 2**exponent, stopped at the greatest float64."""
     with np.errstate(over="ignore", under="ignore"):
         return np.clip(_ldexp(numbers * beta, exponent), -_GREATEST, _GREATEST)
+
+
+class Ranked(NamedTuple):
+    """The fused run of every query, as far as its relevant documents tell."""
+
+    values: Floats
+    """(Q,) average precision."""
+    starts: NDArray[np.int64]
+    """(Q + 1,) where each query's ranks lie."""
+    ranks: NDArray[np.int64]
+    """Ranks of the relevant documents that have a row, from 1, rising within each query."""
+
+
+def exact_ap(tiles: Tiles, weights: Floats) -> Floats:
+    """Return each query's average precision (P1), as trec_eval gives it for the fused run.
+
+    Equals, to the last bit, sorting the sums of `weighted_sum` downwards with a stable sort. Weights may be any
+    finite numbers. A query without a relevant row gets 0.
+    """
+    return exact_ranks(tiles, weights).values
+
+
+def exact_ranks(tiles: Tiles, weights: Floats) -> Ranked:
+    """Return where the relevant documents stand in the fused run: all that most measures look at."""
+    scaled, _ = scale_weights(tiles, weights)
+    starts = np.zeros(tiles.n_queries + 1, np.int64)
+    np.cumsum(tiles.relevant_spans[:, 1] - tiles.relevant_spans[:, 0], out=starts[1:])
+    values, ranks = np.empty(tiles.n_queries), np.empty(int(starts[-1]), np.int64)
+    store = _Store(
+        tiles.scores,
+        tiles.low,
+        tiles.high,
+        tiles.sizes,
+        tiles.position,
+        tiles.tile_spans,
+        tiles.relevant_scores,
+        tiles.relevant_position,
+        tiles.relevant_tile,
+        tiles.relevant_spans,
+        tiles.n_relevant,
+    )
+
+    def work(low: int, high: int) -> None:
+        _exact_range(low, high, store, scaled, values, starts, ranks)
+
+    over_ranges(work, tiles.costs)
+    return Ranked(values, starts, ranks)

@@ -1,8 +1,13 @@
-"""Kernels of smoothed average precision over tiles: the smoothed ranks, from which the derivatives follow.
+"""Kernels of exact and smoothed average precision over tiles: ranks, gradient, Hessian.
+
+They stand in one file because numba recompiles a kernel only when its own file changes.
 
 Legend. s fused score; b sharpness (beta, and the powers of two taken out of scores and weights); for relevant
-document j and document d: g = sigmoid(b (s_d - s_j)), w = g (1 - g), h = w (1 - 2 g); R_j smoothed rank, Eq. (5);
-J_j position among the relevant documents; C_j = J_j / R_j^2; W_j sum of w over d.
+document j and document d: g = sigmoid(b (s_d - s_j)), w = g (1 - g), h = w (1 - 2 g); R_j smoothed rank, Eq.
+(5); J_j position among the relevant documents; C_j = J_j / R_j^2; W_j sum of w over d.
+
+Fused scores are summed from the first ranker to the last without contraction, as `weighted_sum` does, so that
+documents that are tied in a run are tied here to the last bit.
 
 Relevant documents are in falling order of s, so those that a tile concerns are a range, cut in three:
 
@@ -10,10 +15,21 @@ Relevant documents are in falling order of s, so those that a tile concerns are 
     cuts[1]:cuts[2]   pair by pair
     cuts[2]:cuts[3]   b (s_d - s_j) > NEAR for the whole tile: a series in exp(-b (s_d - s_j))
 
-Before cuts[0] all g are 0, from cuts[3] on they are 1, and a tile with nothing in between is not even read.
-With E = exp(b (s_d - m)) and V = exp(b (s_j - m)), m the middle of the tile, a pair is g = E / (E + V): one
+Before cuts[0] all g are 0, from cuts[3] on they are 1, and a tile with nothing in between is not even read. With
+E = exp(b (s_d - m)) and V = exp(b (s_j - m)), m the middle of the tile, a pair is g = E / (E + V): one
 exponential per document, one division per pair. The series sum_i (-1)^(i+1) (E / V)^i needs sums of powers of E
 over the tile instead of pairs. Tiles too wide for E to fit (cuts[4] = 1) take an exponential per pair.
+
+Gradient (Eq. 16) and Hessian (Eq. 37). Derivatives here leave out the factor b. X are scores less the mean of
+the query's relevant documents: ranks do not see a shift, and sums of small numbers keep their digits. Sums over
+pairs are turned around where they can be: what document d adds, summed over the relevant documents, is one
+number u_d, so that the K scores of a document are read once and not once per pair. For the Hessian X has a last
+column of ones, so that sums weighted by X contain the plain sums.
+
+Algorithm 2 of the paper counts a pair in the derivatives only while |b (s_j - s_d)| < WINDOW (`windowed_range`).
+
+Smoothed position: J_j = 1 + sum of g over the other relevant documents (Qin, Liu and Li, 2010). Its kernels add
+to what the kernels for the sorted position have left.
 """
 
 from typing import NamedTuple
@@ -22,15 +38,106 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genm._math.elementary import STEEPEST, exponential
-from genm._math.lanes import fill, first, higher, load, lower, store, total
-from genm._math.parallel import kernel
-from genm._math.parts import part
-from genm._math.tile_kernels import Array, bound_tile, first_below, fuse_tile, order_relevant, range_of
+from genm._math.lanes import fill, first, higher, highest, load, lower, lowest, store, total
+from genm._math.parallel import kernel, part
+from genm._typing import Floats
 
 NEAR = 8.0
 """Where the series starts: four terms leave out exp(-32), relative to what they sum."""
 WIDEST = 100.0
 """Half the width of a tile, times b, up to which E and its fourth power fit."""
+
+WINDOW = 2.0
+
+
+@part()
+def fuse_tile(scores: NDArray[np.floating], tile: int, weights: Floats, s: Floats) -> None:
+    """Set s to the fused scores of 64 documents."""
+    weight, begins = weights[0], 64 * len(weights) * tile
+    for d in range(0, 64, 8):
+        store(s, d, weight * load(scores, begins + d))
+    for k in range(1, len(weights)):
+        weight, begins = weights[k], begins + 64
+        for d in range(0, 64, 8):
+            store(s, d, load(s, d) + weight * load(scores, begins + d))
+
+
+@part()
+def bound_tile(
+    low: NDArray[np.floating], high: NDArray[np.floating], tile: int, weights: Floats
+) -> tuple[float, float]:
+    """Return numbers between which all fused scores of the tile lie.
+
+    Rounding never turns an order around, and the sum runs as in `fuse_tile`, so this holds to the last bit.
+    """
+    least, greatest = 0.0, 0.0
+    for k in range(len(weights)):
+        weight = weights[k]
+        if weight >= 0.0:
+            least += weight * low[tile, k]
+            greatest += weight * high[tile, k]
+        else:
+            least += weight * high[tile, k]
+            greatest += weight * low[tile, k]
+    return least, greatest
+
+
+@part()
+def range_of(s: Floats) -> tuple[float, float]:
+    """Return the least and greatest of 64 numbers, none NaN."""
+    least, greatest = load(s, 0), load(s, 0)
+    for d in range(8, 64, 8):
+        x = load(s, d)
+        least, greatest = lower(least, x), higher(greatest, x)
+    return lowest(least), highest(greatest)
+
+
+@part()
+def order_relevant(
+    scores: NDArray[np.floating], first: int, n: int, weights: Floats, s: Floats, order: NDArray[np.int64], at: int
+) -> None:
+    """Fuse the relevant documents first:first+n and sort them: s downwards, then position upwards (shell sort).
+
+    Scores and order go to the places from `at` on.
+    """
+    for j in range(n):
+        total = weights[0] * scores[first + j, 0]
+        for k in range(1, len(weights)):
+            total += weights[k] * scores[first + j, k]
+        s[at + j] = total
+        order[at + j] = j
+    gap = 1
+    while gap < n:
+        gap = 3 * gap + 1
+    while gap > 1:
+        gap //= 3
+        for i in range(at + gap, at + n):
+            value, place, hole = s[i], order[i], i
+            while hole >= at + gap and (
+                s[hole - gap] < value or (s[hole - gap] == value and order[hole - gap] > place)
+            ):
+                s[hole] = s[hole - gap]
+                order[hole] = order[hole - gap]
+                hole -= gap
+            s[hole] = value
+            order[hole] = place
+
+
+@part()
+def first_below(s: Floats, j: int, low: int, high: int, b: float, x: float, distance: float) -> int:
+    """Return the first j in low:high (s falling) with b (x - s_j) > distance, or high.
+
+    Walks there from the given j, usually the answer for the tile before, which is close.
+    """
+    if j < low:
+        j = low
+    if j > high:
+        j = high
+    while j < high and not b * (x - s[j]) > distance:
+        j += 1
+    while j > low and b * (x - s[j - 1]) > distance:
+        j -= 1
+    return j
 
 
 class Store(NamedTuple):
@@ -43,7 +150,7 @@ class Store(NamedTuple):
     tile_spans: NDArray[np.int64]
     relevant: NDArray[np.floating]
     relevant_spans: NDArray[np.int64]
-    divisors: Array
+    divisors: Floats
     """What each query's sum over relevant documents is divided by: their number, at least 1."""
 
 
@@ -52,18 +159,18 @@ class Ranks(NamedTuple):
 
     order: NDArray[np.int64]
     """Relevant documents in falling order, as places in their query's list."""
-    s: Array
-    J: Array
-    R: Array
-    W: Array
-    E: Array
+    s: Floats
+    J: Floats
+    R: Floats
+    W: Floats
+    E: Floats
     """(tiles, 65): E, or s for a tile that is too wide; the last place is the middle m."""
     cuts: NDArray[np.int64]
     """(tiles, 5)."""
 
 
 @part()
-def pair_by_ratio(E: Array, t: int, V: float, g: Array) -> None:
+def pair_by_ratio(E: Floats, t: int, V: float, g: Floats) -> None:
     """Set g for one relevant document and the 64 of tile t; 0 past the tile's end, where E is."""
     for d in range(0, 64, 8):
         x = load(E, 65 * t + d)
@@ -71,7 +178,7 @@ def pair_by_ratio(E: Array, t: int, V: float, g: Array) -> None:
 
 
 @part()
-def pair_by_score(E: Array, t: int, size: int, b: float, s_j: float, g: Array) -> None:
+def pair_by_score(E: Floats, t: int, size: int, b: float, s_j: float, g: Floats) -> None:
     """Set g for one relevant document and the 64 of tile t, which is too wide for ratios."""
     for d in range(0, 64, 8):
         x = (load(E, 65 * t + d) - s_j) * b
@@ -80,14 +187,14 @@ def pair_by_score(E: Array, t: int, size: int, b: float, s_j: float, g: Array) -
 
 
 @part()
-def invert_tile(E: Array, t: int, size: int, e: Array) -> None:
+def invert_tile(E: Floats, t: int, size: int, e: Floats) -> None:
     """Set e[0] to 1 / E, 0 past the tile's end: for relevant documents that stand below it."""
     for d in range(0, 64, 8):
         store(e, d, first(1.0 / load(E, 65 * t + d), size - d))
 
 
 @part()
-def _raise_tile(s: Array, size: int, b: float, E: Array, t: int) -> None:
+def _raise_tile(s: Floats, size: int, b: float, E: Floats, t: int) -> None:
     """Set E of tile t from its fused scores; its middle is there already."""
     middle = E[t, 64]
     for d in range(0, 64, 8):
@@ -96,7 +203,16 @@ def _raise_tile(s: Array, size: int, b: float, E: Array, t: int) -> None:
 
 @part()
 def _add_series(
-    E: Array, begins: int, sign: float, b: float, middle: float, s: Array, R: Array, W: Array, begin: int, stop: int
+    E: Floats,
+    begins: int,
+    sign: float,
+    b: float,
+    middle: float,
+    s: Floats,
+    R: Floats,
+    W: Floats,
+    begin: int,
+    stop: int,
 ) -> None:
     """Add the series of sum_d g to R and of sum_d w to W, for the relevant documents begin:stop of one side.
 
@@ -118,7 +234,7 @@ def _add_series(
 
 
 @part()
-def _sums(g: Array) -> tuple[float, float]:
+def _sums(g: Floats) -> tuple[float, float]:
     """Return the sums of g and of w over 64 documents."""
     sum_g, sum_w = fill(0.0), fill(0.0)
     for d in range(0, 64, 8):
@@ -130,7 +246,7 @@ def _sums(g: Array) -> tuple[float, float]:
 
 @kernel
 def rank_range(
-    low: int, high: int, store: Store, weights: Array, b: float, window: float, ranks: Ranks, values: Array
+    low: int, high: int, store: Store, weights: Floats, b: float, window: float, ranks: Ranks, values: Floats
 ) -> None:
     """Fill the block of ranks for the queries low:high, and their values."""
     order, s, J, R, W, E, cuts = ranks
@@ -193,4 +309,526 @@ def rank_range(
             J[j] = 1.0 + j - at
             mean += J[j] / R[j]
         values[q] = mean / divisors[q]
+        at = end
+
+
+class _Store(NamedTuple):
+    """The arrays of `Tiles` that this kernel reads."""
+
+    scores: NDArray[np.floating]
+    low: NDArray[np.floating]
+    high: NDArray[np.floating]
+    sizes: NDArray[np.int64]
+    position: NDArray[np.int32]
+    tile_spans: NDArray[np.int64]
+    relevant: NDArray[np.floating]
+    relevant_position: NDArray[np.int32]
+    relevant_tile: NDArray[np.int64]
+    relevant_spans: NDArray[np.int64]
+    n_relevant: NDArray[np.int64]
+
+
+@part()
+def _count_before(s: Floats, s_j: float) -> tuple[int, int]:
+    """Return how many of 64 scores are greater than s_j, and how many equal it."""
+    greater, equal = 0, 0
+    for d in range(64):
+        greater += s[d] > s_j
+        equal += s[d] == s_j
+    return greater, equal
+
+
+@part()
+def _count_ties(s: Floats, s_j: float, position: NDArray[np.int32], tile: int, place: int) -> int:
+    """Return how many of 64 documents equal s_j and stand in an earlier row."""
+    earlier = 0
+    for d in range(64):
+        earlier += s[d] == s_j and position[tile, d] < place
+    return earlier
+
+
+@kernel
+def _exact_range(
+    low: int,
+    high: int,
+    store: _Store,
+    weights: Floats,
+    values: Floats,
+    starts: NDArray[np.int64],
+    ranks: NDArray[np.int64],
+) -> None:
+    """Fill the values and ranks of the queries low:high."""
+    scores, tile_low, tile_high, sizes, position, tile_spans = (
+        store.scores,
+        store.low,
+        store.high,
+        store.sizes,
+        store.position,
+        store.tile_spans,
+    )
+    relevant, relevant_position, relevant_tile, spans = (
+        store.relevant,
+        store.relevant_position,
+        store.relevant_tile,
+        store.relevant_spans,
+    )
+    most = 0
+    for q in range(low, high):
+        n = spans[q, 1] - spans[q, 0]
+        most = n if n > most else most
+    s, order, x = np.empty(most), np.empty(most, np.int64), np.empty(64)
+    before, below = np.empty(most + 1, np.int64), np.empty(most + 1, np.int64)
+    zero = low - low  # an integer like any other: a plain 0 is a constant, for which callees are compiled again
+    for q in range(low, high):
+        first, n = spans[q, 0], spans[q, 1] - spans[q, 0]
+        values[q] = 0.0
+        if n == 0:
+            continue
+        order_relevant(relevant, first, n, weights, s, order, zero)
+        for j in range(n + 1):
+            before[j], below[j] = 0, 0
+        c0, c3 = zero, zero
+        for tile in range(tile_spans[q, 0], tile_spans[q, 1]):
+            least, greatest = bound_tile(tile_low, tile_high, tile, weights)
+            c0 = first_below(s, c0, zero, n, 1.0, greatest, 0.0)
+            while c0 > 0 and s[c0 - 1] == greatest:  # ties with the tile's best have to be looked at
+                c0 -= 1
+            c3 = first_below(s, c3, zero, n, 1.0, least, 0.0)
+            below[c3] += sizes[tile]
+            if c0 >= c3:
+                continue
+            fuse_tile(scores, tile, weights, x)
+            for d in range(sizes[tile], 64):
+                x[d] = -np.inf
+            for j in range(c0, c3):
+                greater, equal = _count_before(x, s[j])
+                itself = relevant_tile[first + order[j]] == tile
+                if equal > itself:
+                    greater += _count_ties(x, s[j], position, tile, relevant_position[first + order[j]])
+                before[j] += greater
+        above, total = zero, 0.0
+        for j in range(n):
+            above += below[j]
+            rank = 1 + above + before[j]
+            ranks[starts[q] + j] = rank
+            total += (j + 1.0) / rank
+        values[q] = total / store.n_relevant[q]
+
+
+@part()
+def _spread_series(
+    E: Floats,
+    begins: int,
+    sign: float,
+    b: float,
+    middle: float,
+    s: Floats,
+    C: Floats,
+    begin: int,
+    stop: int,
+    u: Floats,
+) -> None:
+    """Add the series of sum_j C_j w to u, for the relevant documents begin:stop; the tile's E lie at `begins`."""
+    a1, a2, a3, a4 = 0.0, 0.0, 0.0, 0.0
+    for j in range(begin, stop):
+        v, c = exponential(sign * b * (middle - s[j])), C[j]
+        a1 += c * v
+        a2 += 2.0 * c * v * v
+        a3 += 3.0 * c * v * v * v
+        a4 += 4.0 * c * (v * v) * (v * v)
+    spread_powers(E, begins, a1, a2, a3, a4, u)
+
+
+@part()
+def spread_powers(E: Floats, begins: int, a1: float, a2: float, a3: float, a4: float, u: Floats) -> None:
+    """Add a1 E - a2 E^2 + a3 E^3 - a4 E^4 to u for 64 documents."""
+    for d in range(0, 64, 8):
+        x = load(E, begins + d)
+        store(u, d, load(u, d) + x * (a1 - x * (a2 - x * (a3 - x * a4))))
+
+
+@part()
+def _add_slope(g: Floats, c: float, u: Floats) -> None:
+    """Add c w to u for 64 documents."""
+    for d in range(0, 64, 8):
+        x = load(g, d)
+        store(u, d, load(u, d) + c * (x - x * x))
+
+
+@part()
+def _take_dots(
+    u: Floats, scores: NDArray[np.floating], tile: int, shift: Floats, gradients: Floats, q: int
+) -> None:
+    """Take sum_d u X from the gradient."""
+    for k in range(len(shift)):
+        dot, x, begins = fill(0.0), shift[k], 64 * (len(shift) * tile + k)
+        for d in range(0, 64, 8):
+            dot += load(u, d) * (load(scores, begins + d) - x)
+        gradients[q, k] -= total(dot)
+
+
+@part()
+def mean_relevant(relevant: NDArray[np.floating], begin: int, n: int, shift: Floats) -> None:
+    """Set shift to the mean scores of the relevant documents begin:begin+n."""
+    for k in range(len(shift)):
+        shift[k] = 0.0
+    for j in range(begin, begin + n):
+        for k in range(len(shift)):
+            shift[k] += relevant[j, k]
+    for k in range(len(shift)):
+        shift[k] = shift[k] / n if n > 0 else 0.0
+
+
+@kernel
+def gradient_range(low: int, high: int, store: Store, ranks: Ranks, b: float, gradients: Floats) -> None:
+    """Fill the gradients of the queries low:high: sum_j C_j sum_d w (X_j - X_d) / n_relevant."""
+    g, u, inverse, shift = np.empty(64), np.empty(64), np.empty((1, 64)), np.empty(gradients.shape[1])
+    order, s, J, R, W, E, cuts = ranks
+    scores, sizes, tile_spans, relevant, spans = (
+        store.scores,
+        store.sizes,
+        store.tile_spans,
+        store.relevant,
+        store.relevant_spans,
+    )
+    C = np.empty(len(s))
+    zero = low - low  # an integer like any other: a plain 0 is a constant, for which callees are compiled again
+    at, t = zero, zero
+    for q in range(low, high):
+        first, n = spans[q, 0], spans[q, 1] - spans[q, 0]
+        mean_relevant(relevant, first, n, shift)
+        for k in range(len(shift)):
+            gradients[q, k] = 0.0
+        for j in range(at, at + n):
+            C[j] = J[j] / (R[j] * R[j])
+        for tile in range(tile_spans[q, 0], tile_spans[q, 1]):
+            c0, c1, c2, c3 = cuts[t, 0], cuts[t, 1], cuts[t, 2], cuts[t, 3]
+            if c0 < c3:
+                size, middle = sizes[tile], E[t, 64]
+                for d in range(64):
+                    u[d] = 0.0
+                if c0 < c1:
+                    _spread_series(E, 65 * t, 1.0, b, middle, s, C, c0, c1, u)
+                if c2 < c3:
+                    invert_tile(E, t, size, inverse)
+                    _spread_series(inverse, zero, -1.0, b, middle, s, C, c2, c3, u)
+                for j in range(c1, c2):
+                    if cuts[t, 4]:
+                        pair_by_score(E, t, size, b, s[j], g)
+                    else:
+                        pair_by_ratio(E, t, exponential(b * (s[j] - middle)), g)
+                    _add_slope(g, C[j], u)
+                _take_dots(u, scores, tile, shift, gradients, q)
+            t += 1
+        for j in range(at, at + n):
+            c = W[j] * C[j]
+            for k in range(len(shift)):
+                gradients[q, k] += c * (relevant[first + order[j], k] - shift[k])
+        for k in range(len(shift)):
+            gradients[q, k] /= store.divisors[q]
+        at += n
+
+
+class HessianSums(NamedTuple):
+    """Weighted sums of Hessians over chunks of queries; the chunks never depend on the number of threads."""
+
+    hessians: Floats
+    """(chunks, K, K) lower triangles."""
+    query_weights: Floats
+    chunks: NDArray[np.int64]
+    """(Q,) the chunk each query belongs to."""
+
+
+@part()
+def _sum_moments(E: Floats, begins: int, X: Floats, moments: Floats) -> None:
+    """Set moments[k, i] to the sum over the tile's documents of E^(i+1) X_k; its E lie at `begins`."""
+    for k in range(len(X)):
+        m1, m2, m3, m4 = fill(0.0), fill(0.0), fill(0.0), fill(0.0)
+        for d in range(0, 64, 8):
+            e, x = load(E, begins + d), load(X, 64 * k + d)
+            e2, ex = e * e, e * x
+            m1 += ex
+            m2 += e2 * x
+            m3 += e2 * ex
+            m4 += e2 * (e2 * x)
+        moments[k, 0], moments[k, 1], moments[k, 2], moments[k, 3] = total(m1), total(m2), total(m3), total(m4)
+
+
+@part()
+def _add_series_moments(v: float, sign: float, moments: Floats, P: Floats, T: Floats, j: int) -> None:
+    """Add the series of sum_d w X to P_j and of sum_d h X to T_j."""
+    v2 = v * v
+    v3, v4 = v * v2, v2 * v2
+    for k in range(len(moments)):
+        m1, m2, m3, m4 = v * moments[k, 0], v2 * moments[k, 1], v3 * moments[k, 2], v4 * moments[k, 3]
+        P[j, k] += m1 - 2.0 * m2 + 3.0 * m3 - 4.0 * m4
+        T[j, k] += sign * (m1 - 4.0 * m2 + 9.0 * m3 - 16.0 * m4)
+
+
+@part()
+def _add_pairs(g: Floats, h: Floats, c: float, X: Floats, P: Floats, T: Floats, j: int, u: Floats) -> None:
+    """Add sum_d w X to P_j, sum_d h X to T_j and c h to u; overwrites g."""
+    for d in range(0, 64, 8):
+        x = load(g, d)
+        w = x - x * x
+        bend = w - 2.0 * w * x
+        store(u, d, load(u, d) + c * bend)
+        store(h, d, bend)
+        store(g, d, w)
+    for k in range(len(X)):
+        sum_w, sum_h = fill(0.0), fill(0.0)
+        for d in range(0, 64, 8):
+            x = load(X, 64 * k + d)
+            sum_w += load(g, d) * x
+            sum_h += load(h, d) * x
+        P[j, k] += total(sum_w)
+        T[j, k] += total(sum_h)
+
+
+@part()
+def _centre(scores: NDArray[np.floating], tile: int, shift: Floats, X: Floats) -> None:
+    """Set X to the tile's scores less shift; its last row stays."""
+    for k in range(len(shift)):
+        x, begins = shift[k], 64 * (len(shift) * tile + k)
+        for d in range(0, 64, 8):
+            store(X, 64 * k + d, load(scores, begins + d) - x)
+
+
+@part()
+def _take_squares(u: Floats, X: Floats, ux: Floats, H: Floats) -> None:
+    """Take sum_d u X X' from the lower triangle of H."""
+    for k in range(len(H)):
+        for d in range(0, 64, 8):
+            store(ux, d, load(u, d) * load(X, 64 * k + d))
+        for other in range(k + 1):
+            dot = fill(0.0)
+            for d in range(0, 64, 8):
+                dot += load(ux, d) * load(X, 64 * other + d)
+            H[k, other] -= total(dot)
+
+
+@part()
+def _close_ranks(x: Floats, C: float, D: float, P: Floats, T: Floats, j: int, H: Floats) -> None:
+    """Turn P_j into dR_j; add to H what is left of D_j dR_j dR_j' - C_j ddR_j, for a document with scores x."""
+    n_rankers = len(x)
+    for k in range(n_rankers):
+        P[j, k] -= P[j, n_rankers] * x[k]
+    for k in range(n_rankers):
+        for other in range(k + 1):
+            mixed = T[j, k] * x[other] + x[k] * T[j, other] - T[j, n_rankers] * x[k] * x[other]
+            H[k, other] += D * P[j, k] * P[j, other] + C * mixed
+
+
+@kernel
+def hessian_range(
+    low: int,
+    high: int,
+    store: Store,
+    ranks: Ranks,
+    b: float,
+    gradients: Floats,
+    dR: Floats,
+    sums: HessianSums,
+) -> None:
+    """Fill the gradients of the queries low:high and the dR_j of the block; add Hessians to the sums."""
+    hessians, query_weights, chunks = sums
+    P = dR
+    order, s, J, R, E, cuts = ranks.order, ranks.s, ranks.J, ranks.R, ranks.E, ranks.cuts
+    scores, sizes, tile_spans = store.scores, store.sizes, store.tile_spans
+    relevant, spans = store.relevant, store.relevant_spans
+    n_rankers = gradients.shape[1]
+    g, h, u, inverse = np.empty(64), np.empty(64), np.empty(64), np.empty((1, 64))
+    X, moments = np.empty((n_rankers + 1, 64)), np.empty((n_rankers + 1, 4))
+    shift, x, H = np.empty(n_rankers), np.empty(n_rankers), np.empty((n_rankers, n_rankers))
+    T = np.empty(P.shape)
+    for d in range(64):
+        X[n_rankers, d] = 1.0
+    zero = low - low  # an integer like any other: a plain 0 is a constant, for which callees are compiled again
+    at, t = zero, zero
+    for q in range(low, high):
+        first, n = spans[q, 0], spans[q, 1] - spans[q, 0]
+        mean_relevant(relevant, first, n, shift)
+        for k in range(n_rankers):
+            gradients[q, k] = 0.0
+            for other in range(k + 1):
+                H[k, other] = 0.0
+        for j in range(at, at + n):
+            for k in range(n_rankers + 1):
+                P[j, k], T[j, k] = 0.0, 0.0
+        for tile in range(tile_spans[q, 0], tile_spans[q, 1]):
+            c0, c1, c2, c3 = cuts[t, 0], cuts[t, 1], cuts[t, 2], cuts[t, 3]
+            if c0 < c3:
+                size, middle = sizes[tile], E[t, 64]
+                _centre(scores, tile, shift, X)
+                for d in range(64):
+                    u[d] = 0.0
+                for side in range(2):
+                    begin, stop, sign = (c2, c3, -1.0) if side else (c0, c1, 1.0)
+                    if begin < stop:
+                        if side:
+                            invert_tile(E, t, size, inverse)
+                            _sum_moments(inverse, zero, X, moments)
+                        else:
+                            _sum_moments(E, 65 * t, X, moments)
+                        a1, a2, a3, a4 = 0.0, 0.0, 0.0, 0.0
+                        for j in range(begin, stop):
+                            v, c = exponential(sign * b * (middle - s[j])), sign * J[j] / (R[j] * R[j])
+                            _add_series_moments(v, sign, moments, P, T, j)
+                            a1 += c * v
+                            a2 += 4.0 * c * v * v
+                            a3 += 9.0 * c * v * v * v
+                            a4 += 16.0 * c * (v * v) * (v * v)
+                        if side:
+                            spread_powers(inverse, zero, a1, a2, a3, a4, u)
+                        else:
+                            spread_powers(E, 65 * t, a1, a2, a3, a4, u)
+                for j in range(c1, c2):
+                    if cuts[t, 4]:
+                        pair_by_score(E, t, size, b, s[j], g)
+                    else:
+                        pair_by_ratio(E, t, exponential(b * (s[j] - middle)), g)
+                    _add_pairs(g, h, J[j] / (R[j] * R[j]), X, P, T, j, u)
+                _take_squares(u, X, h, H)
+            t += 1
+        for j in range(at, at + n):
+            C = J[j] / (R[j] * R[j])
+            for k in range(n_rankers):
+                x[k] = relevant[first + order[j], k] - shift[k]
+            _close_ranks(x, C, 2.0 * C / R[j], P, T, j, H)
+            for k in range(n_rankers):
+                gradients[q, k] -= C * P[j, k]
+        divisor, chunk = store.divisors[q], chunks[q]
+        for k in range(n_rankers):
+            gradients[q, k] /= divisor
+            for other in range(k + 1):
+                hessians[chunk, k, other] += query_weights[q] * (H[k, other] / divisor)
+        at += n
+
+
+@part()
+def _sigmoid(b: float, s_i: float, s_j: float) -> float:
+    x = exponential(min(max(b * (s_i - s_j), -STEEPEST), STEEPEST))
+    return x / (1.0 + x)
+
+
+@kernel
+def position_range(low: int, high: int, store: Store, ranks: Ranks, b: float, values: Floats) -> None:
+    """Put the smoothed position in place of the sorted one, and set the values of the queries low:high again."""
+    s, J, R = ranks.s, ranks.J, ranks.R
+    at = 0
+    for q in range(low, high):
+        end = at + store.relevant_spans[q, 1] - store.relevant_spans[q, 0]
+        total = 0.0
+        for j in range(at, end):
+            J[j] = 0.5  # 1, less the half that a document counts against itself
+            for i in range(at, end):
+                J[j] += _sigmoid(b, s[i], s[j])
+            total += J[j] / R[j]
+        values[q] = total / store.divisors[q]
+        at = end
+
+
+@kernel
+def position_gradient_range(low: int, high: int, store: Store, ranks: Ranks, b: float, gradients: Floats) -> None:
+    """Add sum_j dJ_j / (R_j n_relevant) to the gradients of the queries low:high."""
+    order, s, R = ranks.order, ranks.s, ranks.R
+    relevant, spans = store.relevant, store.relevant_spans
+    at = 0
+    for q in range(low, high):
+        first, n = spans[q, 0], spans[q, 1] - spans[q, 0]
+        for j in range(at, at + n):
+            for i in range(at, j):
+                g = _sigmoid(b, s[i], s[j])
+                c = g * (1.0 - g) * (1.0 / R[j] - 1.0 / R[i]) / store.divisors[q]
+                for k in range(gradients.shape[1]):
+                    gradients[q, k] += c * (relevant[first + order[i], k] - relevant[first + order[j], k])
+        at += n
+
+
+@kernel
+def position_hessian_range(
+    low: int, high: int, store: Store, ranks: Ranks, b: float, dR: Floats, sums: HessianSums
+) -> None:
+    """Add sum_j (ddJ_j / R_j - (dJ_j dR_j' + dR_j dJ_j') / R_j^2) / n_relevant to the Hessians of the chunks."""
+    order, s, R = ranks.order, ranks.s, ranks.R
+    relevant, spans = store.relevant, store.relevant_spans
+    hessians, query_weights, chunks = sums
+    n_rankers = hessians.shape[1]
+    dJ, x = np.empty(n_rankers), np.empty(n_rankers)
+    at = 0
+    for q in range(low, high):
+        first, n = spans[q, 0], spans[q, 1] - spans[q, 0]
+        scale, chunk = query_weights[q] / store.divisors[q], chunks[q]
+        for j in range(at, at + n):
+            for k in range(n_rankers):
+                dJ[k] = 0.0
+            for i in range(at, at + n):
+                g = _sigmoid(b, s[i], s[j])
+                w = g * (1.0 - g)
+                for k in range(n_rankers):
+                    x[k] = relevant[first + order[i], k] - relevant[first + order[j], k]
+                    dJ[k] += w * x[k]
+                if i < j:  # the pair the other way round has the same x x' and the opposite second derivative
+                    c = scale * w * (1.0 - 2.0 * g) * (1.0 / R[j] - 1.0 / R[i])
+                    for k in range(n_rankers):
+                        for other in range(k + 1):
+                            hessians[chunk, k, other] += c * x[k] * x[other]
+            c = scale / (R[j] * R[j])
+            for k in range(n_rankers):
+                for other in range(k + 1):
+                    hessians[chunk, k, other] -= c * (dJ[k] * dR[j, other] + dR[j, k] * dJ[other])
+        at += n
+
+
+@kernel
+def windowed_range(
+    low: int, high: int, store: Store, weights: Floats, b: float, ranks: Ranks, gradients: Floats, hessians: Floats
+) -> None:
+    """Add what the queries low:high give; their ranks are there already."""
+    scores, tile_low, tile_high, sizes = store.scores, store.low, store.high, store.sizes
+    relevant, spans, tile_spans = store.relevant, store.relevant_spans, store.tile_spans
+    K = len(weights)
+    x, D = np.empty(64), np.empty(K)
+    G_k, G_kl = np.empty((len(ranks.s), 2, K)), np.empty((len(ranks.s), K, K))
+    zero = low - low  # an integer like any other: a plain 0 is a constant, for which callees are compiled again
+    at = zero
+    for q in range(low, high):
+        first, n = spans[q, 0], spans[q, 1] - spans[q, 0]
+        end = at + n
+        G_k[at:end] = 0.0
+        G_kl[at:end] = 0.0
+        c0, c3 = at, at
+        for tile in range(tile_spans[q, 0], tile_spans[q, 1]):
+            least, greatest = bound_tile(tile_low, tile_high, tile, weights)
+            c0 = first_below(ranks.s, c0, at, end, b, greatest, -WINDOW)
+            c3 = first_below(ranks.s, c3, at, end, b, least, WINDOW)
+            if c0 >= c3:
+                continue
+            fuse_tile(scores, tile, weights, x)
+            for j in range(c0, c3):
+                for d in range(sizes[tile]):
+                    apart = b * (ranks.s[j] - x[d])
+                    if not abs(apart) < WINDOW:
+                        continue
+                    g = 1.0 / (1.0 + exponential(apart))
+                    slope = g * (1.0 - g)
+                    for k in range(K):
+                        D[k] = b * (relevant[first + ranks.order[j], k] - scores[tile, k, d])
+                    for k in range(K):
+                        G_k[j, 0, k] += D[k]
+                        G_k[j, 1, k] -= slope * D[k]
+                        for i in range(K):
+                            G_kl[j, k, i] += slope * (1.0 - 2.0 * g) * D[k] * D[i]
+        for j in range(at, end):
+            place, R = ranks.J[j] / store.divisors[q], ranks.R[j]
+            for k in range(K):
+                for v in range(2):
+                    gradients[q, v, k] -= place * G_k[j, v, k] / R**2
+                for i in range(K):
+                    bend = -G_kl[j, k, i] * R**2
+                    printed = bend + 2.0 * G_k[j, 0, k] * G_k[j, 0, i] * R
+                    true = bend + 2.0 * G_k[j, 1, k] * G_k[j, 1, i] * R
+                    hessians[q, 0, k, i] += place * printed / R**2
+                    hessians[q, 1, k, i] += place * true / R**2
+                    hessians[q, 2, k, i] += place * true / R**4
         at = end

@@ -11,11 +11,10 @@ errors are below 1e-14 for exp and 1e-15 for the others.
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from genm._math.lanes import power_of_two
-from genm._math.parallel import kernel
-from genm._math.parts import part
+from genm._math.parallel import kernel, part
+from genm._typing import Floats
 
 TAIL = 37.0
 """exp(-37) is below the last bit of 1: beyond it, a sigmoid is 0 or 1 in float64."""
@@ -33,8 +32,6 @@ _ROOT_HALF = 0.7071067811865476
 _HALF_PI = 1.5707963267948966
 _ATAN_STEP = 0.125
 _ATANS = tuple(math.atan(_ATAN_STEP * i) for i in range(9))
-
-Array = NDArray[np.float64]
 
 
 @part()
@@ -133,25 +130,25 @@ def arctangent(x: float) -> float:
 
 
 @kernel
-def _exponentials(x: Array, out: Array) -> None:
+def _exponentials(x: Floats, out: Floats) -> None:
     for i in range(len(x)):
         value = min(x[i], STEEPEST)
         out[i] = exponential(value) if value > -STEEPEST else 0.0
 
 
 @kernel
-def _logarithms(x: Array, out: Array) -> None:
+def _logarithms(x: Floats, out: Floats) -> None:
     for i in range(len(x)):
         out[i] = logarithm(x[i])
 
 
 @kernel
-def _logarithms2(x: Array, out: Array) -> None:
+def _logarithms2(x: Floats, out: Floats) -> None:
     for i in range(len(x)):
         out[i] = logarithm2(x[i])
 
 
-def exponentials(x: Array | float) -> Array:
+def exponentials(x: Floats | float) -> Floats:
     """Return exp(x) of every number: 0 below -700, and exp(700) above 700."""
     flat = np.ascontiguousarray(x, np.float64).ravel()
     out = np.empty(len(flat))
@@ -159,7 +156,7 @@ def exponentials(x: Array | float) -> Array:
     return out.reshape(np.shape(x))
 
 
-def logarithms(x: Array | float) -> Array:
+def logarithms(x: Floats | float) -> Floats:
     """Return log(x) of every number, none negative; -inf for 0."""
     flat = np.ascontiguousarray(x, np.float64).ravel()
     out = np.empty(len(flat))
@@ -167,7 +164,7 @@ def logarithms(x: Array | float) -> Array:
     return out.reshape(np.shape(x))
 
 
-def logarithms2(x: Array | float) -> Array:
+def logarithms2(x: Floats | float) -> Floats:
     """Return log2(x) of every number, all above 0; exact for powers of two."""
     flat = np.ascontiguousarray(x, np.float64).ravel()
     out = np.empty(len(flat))

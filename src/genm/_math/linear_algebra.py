@@ -8,43 +8,41 @@ numpy's own (`sum`, which is the same everywhere) or that of a kernel's loop.
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from genm._math.lanes import fill, load, store
 from genm._math.parallel import kernel, over_ranges
-
-Array = NDArray[np.float64]
+from genm._typing import Floats
 
 _SWEEPS = 60
 """Jacobi's method needs about eight for a matrix that is not special."""
 
 
-def dot(x: Array, y: Array) -> float:
+def dot(x: Floats, y: Floats) -> float:
     """Return sum x y."""
     return float((x * y).sum())
 
 
-def norm(x: Array) -> float:
+def norm(x: Floats) -> float:
     """Return the length of a vector."""
     return math.sqrt(dot(x, x))
 
 
-def times(matrix: Array, vector: Array) -> Array:
+def times(matrix: Floats, vector: Floats) -> Floats:
     """Return the product of a matrix (or a stack of rows) and a vector."""
     return np.asarray((matrix * vector).sum(axis=-1))
 
 
-def product(left: Array, right: Array) -> Array:
+def product(left: Floats, right: Floats) -> Floats:
     """Return the product of two small matrices."""
     return times(left[:, None, :], np.ascontiguousarray(right.T)[None, :, :])
 
 
-def weighted_mean(values: Array, weights: Array) -> float:
+def weighted_mean(values: Floats, weights: Floats) -> float:
     """Return sum(weight * value) / sum(weight)."""
     return dot(values, weights) / float(weights.sum())
 
 
-def row_products(left: Array, right: Array) -> Array:
+def row_products(left: Floats, right: Floats) -> Floats:
     """Return left @ right.T, (n, m): the dot product of every row of one with every row of the other.
 
     Each is summed from the first column to the last, so equal rows have equal products, wherever they stand.
@@ -60,7 +58,7 @@ def row_products(left: Array, right: Array) -> Array:
 
 
 @kernel
-def _row_products(low: int, high: int, left: Array, right: Array, out: Array) -> None:
+def _row_products(low: int, high: int, left: Floats, right: Floats, out: Floats) -> None:
     """Fill the columns of eight rows of `right` at a time, which lie side by side, for four rows of `left`."""
     (n, width), m = left.shape, len(right)
     packed, found, none = np.zeros(8 * width), np.empty((4, 8)), np.zeros(width)
@@ -89,7 +87,7 @@ def _row_products(low: int, high: int, left: Array, right: Array, out: Array) ->
                     out[q + row, begin + i] = found[row, i]
 
 
-def symmetric_eigen(matrix: Array) -> tuple[Array, Array]:
+def symmetric_eigen(matrix: Floats) -> tuple[Floats, Floats]:
     """Return the rising eigenvalues of a symmetric matrix and its eigenvectors as columns, by Jacobi's method."""
     values, vectors = np.array(matrix, np.float64, order="C"), np.eye(len(matrix))
     _jacobi(values, vectors)
@@ -99,7 +97,7 @@ def symmetric_eigen(matrix: Array) -> tuple[Array, Array]:
 
 
 @kernel
-def _jacobi(A: Array, V: Array) -> None:
+def _jacobi(A: Floats, V: Floats) -> None:
     """Turn A into a diagonal matrix by plane rotations; V takes part in them."""
     n = len(A)
     for _ in range(_SWEEPS):
@@ -129,7 +127,7 @@ def _jacobi(A: Array, V: Array) -> None:
             return
 
 
-def nonnegative_solution(matrix: Array, right: Array) -> Array:
+def nonnegative_solution(matrix: Floats, right: Floats) -> Floats:
     """Return the x >= 0 that maximises right'x - x'matrix x / 2, for a positive definite matrix.
 
     Active sets (Lawson and Hanson 1974): numbers enter one at a time, the steepest first, and leave when the
@@ -157,7 +155,7 @@ def nonnegative_solution(matrix: Array, right: Array) -> Array:
     return x
 
 
-def _solve(matrix: Array, right: Array) -> Array:
+def _solve(matrix: Floats, right: Floats) -> Floats:
     """Return the solution of a positive definite system, by elimination."""
     table = np.concatenate((matrix, right[:, None]), axis=1)
     n = len(right)

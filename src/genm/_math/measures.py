@@ -14,15 +14,13 @@ from numpy.typing import NDArray
 
 from genm._math.elementary import logarithm2
 from genm._math.parallel import kernel, over_ranges
+from genm._typing import Floats, Ints
 
 AP, P, R, NDCG, RR, RPREC, BPREF, JUDGED, SUCCESS, IPREC = range(10)
 """What column 0 of a plan may hold."""
 
 NO_CUTOFF = 2**62
-
-Ints = NDArray[np.int64]
 Grades = NDArray[np.int32]
-Floats = NDArray[np.float64]
 
 
 def measure_values(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from genm._math.elementary import STEEPEST, arctangent, exponential
 from genm._math.parallel import kernel, over_ranges
-from genm._math.radix import N_COUNTS, Count, downward_keys, sort_pairs
+from genm._math.sorting import N_COUNTS, Count, downward_keys, sort_pairs
 
 KINDS = ("none", "atan", "sigmoid", "rank", "reciprocal", "minmax", "affine", "max", "l2", "sum", "zscore")
 MODES = ("ignore", "apply", "clip", "within")

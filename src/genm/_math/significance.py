@@ -11,7 +11,7 @@ import warnings
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from genm._typing import Floats
 
 _DECIMALS = 12
 _FEW = 13

@@ -1,4 +1,4 @@
-"""Ascent on the weight simplex: safeguarded Newton, log-barrier Newton, and the projections they need.
+"""Optimisers on the weight simplex: safeguarded Newton, log-barrier Newton, BFGS, and the projections they need.
 
 alpha weights (sum 1, none negative), f the objective with gradient g and Hessian H, mu the barrier's weight.
 State in, state out: nothing is kept between calls.
@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from genm._math.elementary import logarithms
 from genm._math.linear_algebra import dot, norm, product, symmetric_eigen, times
+from genm._typing import Floats
 
-Array = NDArray[np.float64]
-Derivatives = Callable[[Array], tuple[float, Array, Array]]
-Value = Callable[[Array], float]
-Watch = Callable[[int, Array, float], None]
+Derivatives = Callable[[Floats], tuple[float, Floats, Floats]]
+Value = Callable[[Floats], float]
+Watch = Callable[[int, Floats, float], None]
 
 _ARMIJO = 1e-4
 _HALVINGS = 14
@@ -28,15 +28,15 @@ _LONGEST_STEP = 0.5  # of the simplex's diameter sqrt(2): one step never jumps a
 class Ascent:
     """Where an ascent ended: the best point it saw, not the last."""
 
-    alpha: Array
+    alpha: Floats
     value: float
     n_iter: int
     converged: bool
-    curvature: Array | None = None
+    curvature: Floats | None = None
     """Of -f, as far as `quasi_newton` has learned it."""
 
 
-def project_to_simplex(point: Array) -> Array:
+def project_to_simplex(point: Floats) -> Floats:
     """Return the nearest point (Euclidean) whose parts are >= 0 and sum to 1."""
     down = np.sort(point)[::-1]
     excess = (np.cumsum(down) - 1.0) / np.arange(1, len(point) + 1)
@@ -45,7 +45,7 @@ def project_to_simplex(point: Array) -> Array:
     return np.asarray(alpha / alpha.sum())
 
 
-def as_distribution(raw: Array) -> Array:
+def as_distribution(raw: Floats) -> Floats:
     """Return raw weights with the negative ones set to 0 and the rest scaled to sum 1 (Section 4.1's rule).
 
     Uniform weights if none is positive: every ranking is then the same, so no ranker is preferred.
@@ -61,7 +61,7 @@ def as_distribution(raw: Array) -> Array:
 def newton(
     derivatives: Derivatives,
     value: Value,
-    start: Array,
+    start: Floats,
     *,
     tol: float,
     min_iter: int,
@@ -101,7 +101,7 @@ def newton(
 def barrier(
     derivatives: Derivatives,
     value: Value,
-    start: Array,
+    start: Floats,
     *,
     tol: float,
     min_iter: int,
@@ -139,13 +139,13 @@ def barrier(
 
 
 def quasi_newton(
-    gradient: Callable[[Array], tuple[float, Array]],
-    start: Array,
+    gradient: Callable[[Floats], tuple[float, Floats]],
+    start: Floats,
     *,
     tol: float,
     max_iter: int,
     watch: Watch | None = None,
-    curvature: Array | None = None,
+    curvature: Floats | None = None,
 ) -> Ascent:
     """Maximise f on the simplex (Problem P3) with first derivatives alone.
 
@@ -158,7 +158,7 @@ def quasi_newton(
     f, g = gradient(alpha)
     g_trial = g
 
-    def value(x: Array) -> float:
+    def value(x: Floats) -> float:
         nonlocal g_trial  # of the point tried last, which is the one that the search accepts
         f_trial, g_trial = gradient(x)
         return f_trial
@@ -187,14 +187,14 @@ def quasi_newton(
     return Ascent(alpha, f, n, converged=False, curvature=curvature)
 
 
-def _curved_step(alpha: Array, g: Array, curvature: Array) -> Array:
+def _curved_step(alpha: Floats, g: Floats, curvature: Floats) -> Floats:
     free, step = _free(alpha, g), np.zeros_like(alpha)
     if free.sum() > 1:
         step[free] = _modified_newton_step(g[free], -curvature[np.ix_(free, free)])
     return step
 
 
-def _bfgs(B: Array, s: Array, y: Array) -> Array:
+def _bfgs(B: Floats, s: Floats, y: Floats) -> Floats:
     """Return the curvature B of a function updated by a step s and the change y of its gradient, kept positive."""
     y = y - y.mean()  # only directions that keep the sum matter
     Bs = times(B, s)
@@ -208,13 +208,13 @@ def _bfgs(B: Array, s: Array, y: Array) -> Array:
     return np.asarray(B - np.outer(Bs, Bs) / sBs + np.outer(y, y) / sy)
 
 
-def _free(alpha: Array, g: Array) -> NDArray[np.bool_]:
+def _free(alpha: Floats, g: Floats) -> NDArray[np.bool_]:
     """Return which weights may move: those above 0, and those at 0 that want to rise."""
     inside = alpha > 1e-12
     return np.asarray(inside | (g > g[inside].mean()))
 
 
-def _modified_newton_step(g: Array, H: Array) -> Array:
+def _modified_newton_step(g: Floats, H: Floats) -> Floats:
     """Return an ascent step within sum(step) = 0: Newton's, with every curvature counted as downward."""
     basis = _sum_zero_basis(len(g))
     curvature, directions = symmetric_eigen(product(product(basis.T, H), basis))
@@ -224,7 +224,7 @@ def _modified_newton_step(g: Array, H: Array) -> Array:
     return step if length <= _LONGEST_STEP else step * (_LONGEST_STEP / length)
 
 
-def _sum_zero_basis(n: int) -> Array:
+def _sum_zero_basis(n: int) -> Floats:
     """Return an orthonormal basis (n, n - 1) of the vectors that sum to 0 (Helmert's)."""
     basis = np.tril(np.ones((n, n - 1)), -1)
     for k in range(n - 1):
@@ -235,7 +235,7 @@ def _sum_zero_basis(n: int) -> Array:
     return basis
 
 
-def _climb(value: Value, alpha: Array, f: float, g: Array, step: Array) -> tuple[Array | None, float]:
+def _climb(value: Value, alpha: Floats, f: float, g: Floats, step: Floats) -> tuple[Floats | None, float]:
     """Return the first point along the projected step that rises enough, or None and f."""
     t = 1.0
     for _ in range(_HALVINGS):
@@ -250,8 +250,8 @@ def _climb(value: Value, alpha: Array, f: float, g: Array, step: Array) -> tuple
 
 
 def _inner_climb(
-    value: Value, alpha: Array, f: float, before: float, g_mu: Array, step: Array, mu: float
-) -> tuple[Array, float, float]:
+    value: Value, alpha: Floats, f: float, before: float, g_mu: Floats, step: Floats, mu: float
+) -> tuple[Floats, float, float]:
     """Return point, f and the barrier function's gain after a backtracking search that stays inside."""
     falling = step < 0
     t = min(1.0, 0.995 * float((-alpha[falling] / step[falling]).min())) if falling.any() else 1.0
@@ -268,7 +268,7 @@ def _inner_climb(
     return alpha, f, 0.0
 
 
-def _drop_barrier_weights(value: Value, alpha: Array, mu: float) -> Array:
+def _drop_barrier_weights(value: Value, alpha: Floats, mu: float) -> Floats:
     """Set weights of order mu to 0, unless f says that they mattered."""
     held = mu / alpha > alpha
     if not held.any() or held.all():

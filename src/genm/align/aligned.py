@@ -10,8 +10,8 @@ from genm._math.scaling import scale_lists
 from genm.align.coverage import Coverage, coverage_of
 from genm.errors import InputError
 from genm.ids import Ids
-from genm.normalizers import Normalize, normalizers_of, rules_of
-from genm.records import Normalizer, Note, check_kind, contents
+from genm.normalizers import Normalize, Normalizer, normalizers_of, rules_of
+from genm.records import Note, check_kind, contents
 
 UNJUDGED = np.int32(-(2**31))
 """Stands in `Aligned.relevance` for a document nobody judged."""

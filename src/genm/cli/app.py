@@ -22,7 +22,7 @@ from genm.cli import (
     update,
 )
 from genm.cli.exit_codes import exit_code, watching_the_reader
-from genm.cli.verbs import described
+from genm.cli.options import described
 
 TEXT = """Learn how to blend your rankers: weights that maximise a ranking measure, with held-out evidence.
 

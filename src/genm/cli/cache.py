@@ -3,7 +3,7 @@
 import typer
 
 from genm.cli.console import Format, Output, print_json, print_table, print_tsv, say
-from genm.cli.verbs import add_verb, described
+from genm.cli.options import add_verb, described
 
 SUMMARY = "Look at what is kept on disk, or clear it."
 TEXT = """What is dear to build (fitted rankers, their scores, the collection pydocs) is kept on disk and found

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from genm.cli.console import Format, Output, print_json, print_table, print_tsv, progress_bars, say, say_notes
-from genm.cli.verbs import add_verb, described
+from genm.cli.options import add_verb, described
 
 if TYPE_CHECKING:
     from genm.records import Collection
@@ -62,8 +62,7 @@ def _is_here(name: str, data: str | None) -> bool:
     import os
     from importlib.util import find_spec
 
-    from genm.collections.folder import VARIABLE, data_folder, find_file
-    from genm.collections.smart import SMART
+    from genm.collections.smart import SMART, VARIABLE, data_folder, find_file
     from genm.errors import InputError
 
     if name == "pydocs":

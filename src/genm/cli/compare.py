@@ -16,12 +16,13 @@ from genm.cli.options import (
     Measures,
     Runs,
     SkipMissing,
+    add_verb,
     named_paths,
     read_judgments,
     read_runs,
     split_list,
 )
-from genm.cli.verbs import add_verb
+from genm.formatting import p_text
 
 if TYPE_CHECKING:
     from genm.evaluate import Comparison
@@ -145,8 +146,3 @@ def _table(found: "Comparison") -> None:
     print_table(f"Against {found.baseline}, {found.n_queries:,} queries", header, rows, left=2)
     corrected = "corrected by Holm's method" if found.correction == "holm" else "not corrected"
     say(f"p-values are two-sided and {corrected}; * is below {1 - found.confidence:.2g}.")
-
-
-def p_text(p: float) -> str:
-    """Return a p-value as people write it."""
-    return "<.0001" if p < 0.0001 else f"{p:.4f}".lstrip("0") if p < 1 else "1"

@@ -1,20 +1,26 @@
-"""Compile the kernels of learning in a process of its own, while runs are still being read or made.
+"""Compile the kernels of learning in a process of its own while runs are read, and tell the user about the wait.
 
-A compiler works on one core, and a first command needs the kernels of two rooms: reading and aligning compile as
-they go, and this process compiles what comes after them. Kernels are kept on disk, where the command finds them.
+Kernels are compiled at their first use on a machine and cached on disk. A compiler works on one core, and a
+first command needs the kernels of two stages: reading and aligning compile as they go, and this process compiles
+what comes after them.
 """
 
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from genm.align import Aligned
 
 EXACT = "exact"
+
+PATIENCE = 0.7
+"""Seconds of compiling that pass without a word."""
+MESSAGE = "compiling kernels for this machine, once ..."
 
 
 @contextmanager
@@ -57,11 +63,10 @@ def compile_learning() -> None:
     """Call every kernel that learning needs once, on a query with two documents."""
     import numpy as np
 
-    from genm._math.average_precision import smooth_ap
-    from genm._math.exact_ap import exact_ap
+    from genm._math.average_precision import exact_ap, smooth_ap
+    from genm._math.fusion import weighted_sum
     from genm._math.sorting import rank_order
     from genm._math.tiles import build_tiles
-    from genm._math.weighted import weighted_sum
     from genm.evaluate import AlignedEvaluator
 
     aligned, weights = _smallest(), np.array([0.5, 0.5])
@@ -77,7 +82,7 @@ def compile_exact() -> None:
     from genm._math.exact.branch_and_bound import best_weights
     from genm.evaluate import Measure
     from genm.learn import ExactFuser
-    from genm.learn.tasks import tasks_of
+    from genm.learn.exact import tasks_of
 
     aligned = _smallest()
     ExactFuser(certify=True).fit(aligned)
@@ -90,7 +95,7 @@ def _smallest() -> "Aligned":
 
     from genm.align import Aligned
     from genm.ids import Ids
-    from genm.records import Normalizer
+    from genm.normalizers import Normalizer
 
     starts, scores = np.array([0, 2]), np.array([[0.0, 1.0], [1.0, 0.5]])
     return Aligned(
@@ -110,6 +115,35 @@ def _smallest() -> "Aligned":
         unretrieved=np.zeros(0, np.int32),
         query_weights=np.ones(1),
     )
+
+
+@contextmanager
+def telling_of_compiling(tell: Callable[[str], None]) -> Iterator[None]:
+    """Call `tell` once, when compiling inside takes more than a moment; kernels kept from before take none."""
+    from numba.core import event
+
+    class Watch(event.Listener):
+        """Adds up the time of compiling; kernels that a kernel calls are compiled within its own time."""
+
+        def __init__(self) -> None:
+            self.spent, self.began, self.depth, self.told = 0.0, 0.0, 0, False
+
+        def on_start(self, _: Any) -> None:
+            now = time.monotonic()
+            if self.depth == 0:
+                self.began = now
+            self.depth += 1
+            if not self.told and self.spent + now - self.began > PATIENCE:
+                self.told = True
+                tell(MESSAGE)
+
+        def on_end(self, _: Any) -> None:
+            self.depth -= 1
+            if self.depth == 0:
+                self.spent += time.monotonic() - self.began
+
+    with event.install_listener("numba:compile", Watch()):
+        yield
 
 
 if __name__ == "__main__":

@@ -15,12 +15,12 @@ from genm.cli.options import (
     Measures,
     Runs,
     SkipMissing,
+    add_verb,
     named_paths,
     read_judgments,
     read_runs,
     split_list,
 )
-from genm.cli.verbs import add_verb
 
 if TYPE_CHECKING:
     from genm.evaluate import Evaluation

@@ -15,8 +15,8 @@ from typing import Any, TextIO
 
 import typer
 
-from genm.cli.codes import FAULT, INTERRUPTED, READER_GONE
 from genm.cli.console import say
+from genm.cli.main import FAULT, INTERRUPTED, READER_GONE
 from genm.errors import GenmError, GenmWarning
 
 CallError: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")

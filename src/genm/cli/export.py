@@ -5,8 +5,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from genm.cli.console import Format, print_json, print_lines, print_table, print_tsv, progress_bars, say, say_notes
-from genm.cli.options import DuplicateRule, Duplicates, Lenient, OutputFile, check_output, named_paths, read_runs
-from genm.cli.verbs import add_verb
+from genm.cli.options import (
+    DuplicateRule,
+    Duplicates,
+    Lenient,
+    OutputFile,
+    add_verb,
+    check_output,
+    named_paths,
+    read_runs,
+)
 from genm.errors import InputError
 from genm.io import write_text
 
@@ -155,7 +163,7 @@ def _list(model: "Model | None", output: Format) -> None:
 
 
 def _facts(target: "Target", reasons: tuple[str, ...] | None) -> dict[str, Any]:
-    from genm.export.pages import rankers_text, weights_text
+    from genm.export.target import rankers_text, weights_text
 
     verdict = {} if reasons is None else {"exact": not reasons, "reasons": list(reasons)}
     return {

@@ -1,7 +1,11 @@
 """`genm fit`: learn the weights, and show what they are worth."""
 
+import copy
+from collections.abc import Iterator
+from dataclasses import replace
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -11,36 +15,14 @@ from genm.cli.console import (
     Output,
     print_json,
     print_table,
+    print_text,
     print_tsv,
     progress_bars,
     say,
     say_notes,
     weight_text,
 )
-from genm.cli.evidence import LEARNED, evidence_json, evidence_table, evidence_tsv
-from genm.cli.fit_exact import (
-    Certify,
-    Gap,
-    Point,
-    Seconds,
-    exact_json,
-    exact_options,
-    exact_table,
-    exact_tsv,
-    learner,
-    without_proof,
-)
-from genm.cli.fit_notes import say_what_does_better, say_what_is_not_held_back, say_what_weight_0_still_does
-from genm.cli.fit_target import (
-    TargetName,
-    Techniques,
-    WindowSize,
-    check_target,
-    fit_equal,
-    for_target,
-    takes_equal_only,
-    target_rules,
-)
+from genm.cli.export import target_names
 from genm.cli.options import (
     Depth,
     DuplicateRule,
@@ -48,24 +30,58 @@ from genm.cli.options import (
     Lenient,
     Level,
     Runs,
+    add_verb,
     check_output,
     check_rules,
     depths,
     named_paths,
     normalizers,
+    per_ranker,
     read_judgments,
     read_runs,
 )
-from genm.cli.verbs import add_verb
 from genm.errors import InputError
+from genm.formatting import p_text
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from genm.align import Aligned
     from genm.evidence import Evidence
     from genm.learn import Fuser
     from genm.model import Model
     from genm.progress import Progress
     from genm.records import Qrels, Run
+
+Certify = Annotated[
+    bool, typer.Option("--certify", help="With exact: prove how much could be gained at most.", show_default=False)
+]
+Seconds = Annotated[
+    float | None, typer.Option("--seconds", help="With --certify: stop after so long (60).", metavar="NUMBER")
+]
+Gap = Annotated[
+    float | None, typer.Option("--gap", help="With --certify: stop when no more is left (0).", metavar="NUMBER")
+]
+
+TargetName = Annotated[
+    str | None,
+    typer.Option(
+        "--target",
+        help="Train under this engine's rules (see genm export --list).",
+        metavar="NAME",
+        autocompletion=target_names,
+    ),
+]
+Techniques = Annotated[
+    list[str] | None,
+    typer.Option("--technique", help="With --target: its normaliser, or NAME=WORD for each.", metavar="WORD"),
+]
+WindowSize = Annotated[
+    int | None,
+    typer.Option("--window", help="With --target: how many documents it looks at.", metavar="N", min=1),
+]
+
+LEARNED = "learned weights"
 
 METHODS = ("auto", "bat", "ip", "on", "uns", "enm", "exact")
 TEXT = """Learn one weight per ranker and show what the weights reach on queries they have not seen.
@@ -84,6 +100,316 @@ EXAMPLES = (
     "genm fit bm25=b.trec dense=d.trec sparse=s.trec -o model.json",
     "genm fit --target opensearch --qrels qrels.txt b.trec d.trec -o model.json",
 )
+
+
+class PointName(StrEnum):
+    """Which weights of the plateau become the model's."""
+
+    best = "best"
+    centre = "centre"
+
+
+Point = Annotated[
+    PointName | None,
+    typer.Option(
+        "--weights",
+        help="With exact: best, or the centre of the weights that lose at most .001.",
+        metavar="POINT",
+    ),
+]
+
+
+def exact_options(
+    method: str | None, certify: bool, seconds: float | None, gap: float | None, point: PointName | None
+) -> dict[str, Any]:
+    """Return the fuser's options; refuse flags that belong to another method, and limits without a proof."""
+    given = {"--certify": certify or None, "--seconds": seconds, "--gap": gap, "--weights": point}
+    for flag, value in given.items():
+        if value is not None and method != "exact":
+            raise InputError(f"{flag} belongs to --method exact. Name it, or leave {flag} out.")
+        if value is not None and flag in ("--seconds", "--gap") and not certify:
+            raise InputError(f"{flag} limits a proof. Ask for one with --certify, or leave {flag} out.")
+    if seconds is not None and not seconds > 0.0:
+        raise InputError(f"--seconds {seconds:g}: expected a number above 0.")
+    if gap is not None and not gap >= 0.0:
+        raise InputError(f"--gap {gap:g}: expected a number from 0 on.")
+    wanted = {"certify": certify or None, "seconds": seconds, "gap": gap, "weights": point and point.value}
+    return {name: value for name, value in wanted.items() if value is not None}
+
+
+def learner(method: str, measure: str, options: dict[str, Any], progress: "Progress") -> "Callable[[], Fuser]":
+    """Return what makes fusers; only the first, which learns from all queries, proves its weights."""
+    from genm.learn.auto import make_fuser
+
+    if not options.get("certify"):
+        return lambda: make_fuser(method, measure=measure, **options)
+    proving = [make_fuser(method, measure=measure, progress=progress, **options)]
+    plain = {name: value for name, value in options.items() if name not in ("certify", "seconds", "gap")}
+    return lambda: proving.pop() if proving else make_fuser(method, measure=measure, **plain)
+
+
+def without_proof(fuser: "Fuser") -> "Fuser":
+    """Return a fuser that can be fitted again and again: a proof is wanted once."""
+    from genm.learn import ExactFuser
+
+    if not isinstance(fuser, ExactFuser):
+        return fuser
+    other = copy.copy(fuser)
+    other.certify = False
+    return other
+
+
+def exact_json(fuser: "Fuser") -> dict[str, Any]:
+    """Return what the exact method knows beyond the weights; nothing for other methods."""
+    from genm.learn import ExactFuser
+
+    if not isinstance(fuser, ExactFuser):
+        return {}
+    rows = zip(fuser.rankers_, fuser.plateau_.low.tolist(), fuser.plateau_.high.tolist(), strict=True)
+    return {
+        "exact": {
+            "verdict": fuser.verdict(),
+            "best": fuser.best_value_,
+            "best_weights": dict(zip(fuser.rankers_, fuser.best_weights_.tolist(), strict=True)),
+            "bound": fuser.bound_,
+            "left": fuser.gap_,
+            "plateau": {"loss": fuser.plateau_.loss, "weights": {name: [low, high] for name, low, high in rows}},
+        }
+    }
+
+
+def exact_tsv(fuser: "Fuser") -> None:
+    """Print the same as lines of tab-separated values."""
+    known = exact_json(fuser).get("exact")
+    if known is None:
+        return
+    print_tsv(
+        (f"exact.{name}", "", repr(known[name])) for name in ("best", "bound", "left") if known[name] is not None
+    )
+    print_tsv((f"plateau.{end}", name, repr(span[i])) for i, end in enumerate(("low", "high"))
+              for name, span in known["plateau"]["weights"].items())  # fmt: skip
+
+
+def exact_table(fuser: "Fuser") -> None:
+    """Print what was reached and what is left, and how far the weights can move."""
+    known = exact_json(fuser).get("exact")
+    if known is None:
+        return
+    spans = known["plateau"]["weights"].items()
+    loss = known["plateau"]["loss"]
+    print_text(f"On all training queries: {known['verdict']}.")
+    print_text(
+        f"Weights that lose at most {loss:g}, one ranker at a time, the others in proportion: "
+        + ", ".join(f"{name} {low:.3f} to {high:.3f}" for name, (low, high) in spans)
+        + "."
+    )
+
+
+def check_target(
+    target: str | None,
+    technique: list[str] | None,
+    window: int | None,
+    normalize: list[str] | None,
+    depth: list[str] | None,
+    method: str | None,
+) -> None:
+    """Refuse, before anything is read, an unknown engine and options that contradict it."""
+    if target is None:
+        for option, value in (("--technique", technique), ("--window", window)):
+            if value:
+                raise InputError(f"{option} belongs to an engine. Name it with --target, or leave {option} out.")
+        return
+    from genm.export import find_target
+
+    found = find_target(target)
+    if normalize:
+        raise InputError(f"--normalize: --target {target} sets the normaliser. Leave one out, or use --technique.")
+    if depth:
+        raise InputError(f"--depth: --target {target} sets the depth. Leave one out, or use --window.")
+    if found.weights.equal and method is not None:
+        raise InputError(f"--method {method}: {found.title} takes equal weights only. Leave --method out.")
+
+
+def target_rules(
+    target: str, runs: "dict[str, Run]", technique: list[str] | None, window: int | None
+) -> dict[str, Any]:
+    """Return how to align, and tell under which rules the training goes."""
+    from genm.export import find_target, training_rules
+
+    words = per_ranker("--technique", technique or [])
+    techniques = {"*": words} if isinstance(words, str) else words
+    rules = training_rules(target, runs, techniques=techniques, window=window)
+    kinds = ", ".join(f"{name} by {normalizer.kind}" for name, normalizer in rules.normalizers.items())
+    cut = "whole lists" if rules.depth is None else f"the top {rules.depth} of each ranker"
+    say(f"training under the rules of {find_target(target).title}: {kinds}; {cut}")
+    say_notes(rules.notes)
+    return {"normalize": rules.normalizers, "depth": rules.depth}
+
+
+def takes_equal_only(target: str | None) -> bool:
+    """Whether the engine leaves nothing to learn."""
+    if target is None:
+        return False
+    from genm.export import find_target
+
+    return find_target(target).weights.equal
+
+
+def fit_equal(
+    aligned: "Aligned", measure: str, level: int, folds: int, seed: int, progress: "Progress"
+) -> "tuple[Fuser, Evidence | None]":
+    """Give every ranker the same weight; with judgments, measure that as any learned weights would be."""
+    from genm.evaluate import parse_measure
+    from genm.evidence import gather_evidence
+    from genm.learn.base import EqualFuser
+    from genm.learn.objectives import with_level
+
+    say("the engine takes equal weights only: nothing is learned")
+    if not aligned.labelled:
+        return EqualFuser(level=level).fit(aligned), None
+    wanted = with_level(parse_measure(measure), level)
+    return gather_evidence(
+        aligned, lambda: EqualFuser(level=level), wanted, folds=folds, seed=seed, progress=progress
+    )
+
+
+def for_target(model: "Model", target: str, aligned: "Aligned") -> "Model":
+    """Return the model with its engine's name; tell if the engine does not take it, or its runs, as they are."""
+    from genm.export import find_target, obstacles
+
+    found, missing = find_target(target), 1.0 - float(aligned.retrieved.mean()) if aligned.retrieved.size else 0.0
+    if found.window.rerank and missing:
+        say(
+            f"note: {found.title} scores every candidate by every ranker, and {missing:.1%} of the scores are "
+            f"missing in these runs. Write runs that all hold the same documents."
+        )
+    for reason in obstacles(model)[target]:
+        say(f"note: {target} does not take this model exactly: {reason}.")
+    return replace(model, target=target)
+
+
+def say_what_weight_0_still_does(model: "Model", aligned: "Aligned") -> None:
+    """Tell of rankers that count for nothing and yet bring documents: switched off, they would take them along."""
+    idle = [k for k, weight in enumerate(model.weights) if weight == 0.0]
+    only = aligned.retrieved.any(axis=1) & ~aligned.retrieved[:, [w > 0.0 for w in model.weights]].any(axis=1)
+    for k in idle:
+        n = int((only & aligned.retrieved[:, k]).sum())
+        if n:
+            say(
+                f"note: {model.rankers[k]} has weight 0, but it brings {n:,} rows of the fused run that no ranker "
+                f"with a weight returned. Leave its run out, and they are gone."
+            )
+
+
+def say_what_is_not_held_back(judged: "Qrels", held: "Qrels") -> None:
+    """Tell if the weights were learned from queries that they are tested on."""
+    both = set(judged.queries) & set(held.queries)
+    if both:
+        first = next(query_id for query_id in held.queries if query_id in both)
+        say(
+            f"note: {len(both):,} of {len(held.queries):,} queries of --test-qrels were also learned from (first: "
+            f"{first}): on them the figures are too good. Hold queries back from --qrels."
+        )
+
+
+def say_what_does_better(evidence: "Evidence", *, may_choose: bool) -> None:
+    """Tell how to use the rules that need no learning and yet clearly beat it; the verdict has the figures."""
+    from genm.evidence import UNIFORM
+
+    for name in evidence.better_rules:
+        use = f"genm fuse --method {'sum' if name == UNIFORM else 'rrf'}"
+        say(
+            f"note: held out, what needs no learning does better: {name}. "
+            f"{'Try --normalize auto, or use it' if may_choose else 'Use it'}: {use}"
+        )
+
+
+class Line(NamedTuple):
+    """One row of the table: what it is, its value on the training queries, and held out."""
+
+    label: str
+    name: str
+    train: float
+    held_out: float
+
+
+def evidence_json(evidence: "Evidence") -> dict[str, Any]:
+    """Return the evidence as a JSON object, query by query."""
+    from genm.evidence import BEST_SINGLE
+
+    held_out, measure = evidence.held_out, str(evidence.measure)
+    means = {name: evidence.mean(values) for name, values in (evidence.singles | evidence.rules).items()}
+    return {
+        "train": {measure: evidence.mean(evidence.train)},
+        "cv": {
+            "measure": measure,
+            "mean": held_out.mean,
+            "interval": list(evidence.interval),
+            "per_query": dict(zip(evidence.query_ids, held_out.per_query.tolist(), strict=True)),
+            "folds": dict(zip(evidence.query_ids, held_out.fold.tolist(), strict=True)),
+            "fold_weights": held_out.weights.tolist(),
+        },
+        "baselines": {**means, BEST_SINGLE: evidence.mean(evidence.best_single)},
+        "gains": {
+            name: {
+                "difference": gain.difference,
+                "interval": [gain.low, gain.high],
+                "p": dict(gain.p_values),
+                "better": gain.n_better,
+                "worse": gain.n_worse,
+            }
+            for name, gain in evidence.gains.items()
+        },
+        "significant": evidence.is_significant,
+        "verdict": evidence.verdict(),
+    }
+
+
+def evidence_tsv(evidence: "Evidence") -> Iterator[tuple[str, str, str]]:
+    """Yield what is measured, whom it belongs to, and its value."""
+    measure = str(evidence.measure)
+    for line in _lines(evidence):
+        yield f"train.{measure}", line.name, f"{line.train:.6f}"
+        yield f"cv.{measure}", line.name, f"{line.held_out:.6f}"
+    for name, gain in evidence.gains.items():
+        yield "gain", name, f"{gain.difference:.6f}"
+        yield "gain.low", name, f"{gain.low:.6f}"
+        yield "gain.high", name, f"{gain.high:.6f}"
+        yield "gain.p", name, f"{gain.p_values['wilcoxon']:.6g}"
+
+
+def evidence_table(evidence: "Evidence") -> None:
+    """Print the table of who wins and, in a sentence, what it means."""
+    lines = _lines(evidence)
+    rows = [(s.label, f"{s.train:.4f}", f"{s.held_out:.4f}", _gain(evidence, s.name)) for s in lines]
+    best = [max(range(len(lines)), key=lambda r: lines[r][c]) for c in (2, 3)]
+    header = [str(evidence.measure), "training", "held out", f"learned - this [{evidence.confidence:.0%}] p"]
+    folds = len(evidence.held_out.weights)
+    weighted = " weighted" if len(set(evidence.query_weights.tolist())) > 1 else ""
+    title = f"{len(evidence.query_ids):,}{weighted} queries, {folds}-fold cross-validation"
+    print_table(title, header, rows, best=best)
+    print_text(evidence.verdict())
+
+
+def _lines(evidence: "Evidence") -> list[Line]:
+    from genm.evidence import BEST_SINGLE
+
+    lines = []
+    for name, values in (evidence.singles | evidence.rules).items():
+        mean = evidence.mean(values)  # nothing is learned here: seen or unseen is all one
+        lines.append(Line(name, name, mean, mean))
+    best = max(evidence.mean(values) for values in evidence.singles.values())
+    lines.append(Line("best single, by training", BEST_SINGLE, best, evidence.mean(evidence.best_single)))
+    lines.append(Line(LEARNED, LEARNED, evidence.mean(evidence.train), evidence.held_out.mean))
+    return lines
+
+
+def _gain(evidence: "Evidence", name: str) -> str:
+    if name not in evidence.gains:
+        return ""
+    gain = evidence.gains[name]
+    p = p_text(gain.p_values["wilcoxon"])
+    return f"{gain.difference:+.4f} [{gain.low:+.4f}, {gain.high:+.4f}] {p:>6}"
 
 
 def add_to(app: typer.Typer) -> None:
@@ -251,7 +577,7 @@ def _fit_with_labels(
 ) -> "tuple[Fuser, Evidence]":
     from genm.evaluate import parse_measure
     from genm.evidence import gather_evidence
-    from genm.learn.scorer import with_level
+    from genm.learn.objectives import with_level
 
     make = learner(method, measure, options, progress)
     wanted = with_level(parse_measure(measure), level)
@@ -263,8 +589,8 @@ def _test(
 ) -> tuple[str, dict[str, float]]:
     """Return the measure's name, and its value for the fused run and each ranker, on judgments held back for it."""
     from genm.evaluate import evaluate_run, parse_measure
-    from genm.learn import fuse_with_model
-    from genm.learn.scorer import with_level
+    from genm.learn.objectives import with_level
+    from genm.model import fuse_with_model
 
     wanted = with_level(parse_measure(measure), level)
     rows = {**runs, LEARNED: fuse_with_model(model, runs)}

@@ -13,6 +13,7 @@ from genm.cli.options import (
     Lenient,
     OutputFile,
     Runs,
+    add_verb,
     check_output,
     check_rules,
     depths,
@@ -21,7 +22,6 @@ from genm.cli.options import (
     read_runs,
     weights_by_name,
 )
-from genm.cli.verbs import add_verb
 from genm.errors import InputError
 
 TEXT = """Fuse runs into one: by a rule, by weights you give, or by a model that `genm fit` learned.
@@ -96,8 +96,7 @@ def fuse(
     check_rules(kinds, cut, names)
     with progress_bars() as progress:
         if model is not None:
-            from genm.learn import align_for_model
-            from genm.model import check_rankers, load_model
+            from genm.model import align_for_model, check_rankers, load_model
 
             learned = load_model(model)
             check_rankers(learned, tuple(names), model)

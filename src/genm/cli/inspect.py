@@ -21,12 +21,12 @@ from genm.cli.options import (
     Duplicates,
     Lenient,
     Runs,
+    add_verb,
     depths,
     named_paths,
     read_judgments,
     read_runs,
 )
-from genm.cli.verbs import add_verb
 
 if TYPE_CHECKING:
     from genm.align import Coverage

@@ -1,10 +1,13 @@
-"""Where the command `genm` begins: ready for signals before anything is loaded."""
+"""Where the command `genm` begins: ready for signals before anything is loaded; and the codes it exits with.
+
+`genm.cli.exit_codes` says when each code is used.
+"""
 
 import os
 import signal
 import sys
 
-from genm.cli.codes import INTERRUPTED, TERMINATED
+FAULT, INTERRUPTED, READER_GONE, TERMINATED = 2, 130, 141, 143
 
 
 def run() -> None:

@@ -1,21 +1,42 @@
-"""How the verbs take runs, lists and numbers from the command line."""
+"""How the verbs take runs, lists and numbers from the command line, and how a verb is declared and described.
+
+The help is plain and the same at every width, with examples that can be copied.
+"""
 
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
+from typer.core import TyperCommand
 
+from genm.cli.exit_codes import CallError
 from genm.errors import InputError
 from genm.progress import Progress, silent
 
 if TYPE_CHECKING:
-    from genm.records import Normalizer, Qrels, Run
+    from genm.normalizers import Normalizer
+    from genm.records import Qrels, Run
 
 STDIN = "-"
+
+Lenient = Annotated[bool, typer.Option("--lenient", help="Repair what can be repaired, and say how often.")]
+Judgments = Annotated[str, typer.Argument(help="Judgments: TREC qrels or a table.", metavar="QRELS")]
+Runs = Annotated[list[str], typer.Argument(help="Runs as NAME=FILE, or FILE (named after itself).", metavar="RUN")]
+OutputFile = Annotated[
+    str, typer.Option("--output", "-o", help="File to write; - is standard output.", metavar="FILE")
+]
+Level = Annotated[int, typer.Option("--rel", help="Grades from this level on count as relevant.", metavar="GRADE")]
+Depth = Annotated[
+    list[str] | None, typer.Option(help="Use the top N of each run; or NAME=N for each.", metavar="LIST")
+]
+SkipMissing = Annotated[bool, typer.Option("--skip-missing", help="Leave out judged queries that a run lacks.")]
+
+EXAMPLE_WIDTH = 74
+"""Examples are no longer than this, so that they stand on one line each in a window of 80 columns."""
 
 
 class DuplicateRule(StrEnum):
@@ -27,19 +48,9 @@ class DuplicateRule(StrEnum):
     last = "last"
 
 
-Lenient = Annotated[bool, typer.Option("--lenient", help="Repair what can be repaired, and say how often.")]
 Duplicates = Annotated[
     DuplicateRule,
     typer.Option(help="A document twice for one query: error, or keep max, first or last.", metavar="RULE"),
-]
-Judgments = Annotated[str, typer.Argument(help="Judgments: TREC qrels or a table.", metavar="QRELS")]
-Runs = Annotated[list[str], typer.Argument(help="Runs as NAME=FILE, or FILE (named after itself).", metavar="RUN")]
-OutputFile = Annotated[
-    str, typer.Option("--output", "-o", help="File to write; - is standard output.", metavar="FILE")
-]
-Level = Annotated[int, typer.Option("--rel", help="Grades from this level on count as relevant.", metavar="GRADE")]
-Depth = Annotated[
-    list[str] | None, typer.Option(help="Use the top N of each run; or NAME=N for each.", metavar="LIST")
 ]
 
 
@@ -61,7 +72,6 @@ Measures = Annotated[
         autocompletion=some_measures,
     ),
 ]
-SkipMissing = Annotated[bool, typer.Option("--skip-missing", help="Leave out judged queries that a run lacks.")]
 
 
 def split_list(values: Iterable[str]) -> list[str]:
@@ -228,3 +238,76 @@ def check_rules(
     if kinds != "auto":
         normalizers_of(kinds, names)
     each("depth", cut, names)
+
+
+class Verb(TyperCommand):
+    """A command whose help speaks of files and names, not of Python's types."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the words; whatever is wrong with them, the help to look at is this verb's."""
+        try:
+            return super().parse_args(ctx, args)
+        except CallError as error:
+            if getattr(error, "ctx", ctx) is None:
+                error.ctx = ctx
+            raise
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write usage, text and options; the text keeps its examples line by line."""
+        self.format_usage(ctx, formatter)
+        self.format_help_text(ctx, formatter)
+        self.format_options(ctx, formatter)
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return what follows the command's name in the line of usage."""
+        arguments = [p for p in self.get_params(ctx) if p.param_type_name == "argument"]
+        return ["[OPTIONS]", *(_argument(p) if p.required else f"[{_argument(p)}]" for p in arguments)]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write arguments and options, each with what it takes and its default."""
+        params: list[Any] = [p for p in self.get_params(ctx) if not getattr(p, "hidden", False)]
+        arguments = [(_argument(p), p.help or "") for p in params if p.param_type_name == "argument"]
+        options = [(_option(p), _option_help(p)) for p in params if p.param_type_name == "option"]
+        for title, rows in (("Arguments", arguments), ("Options", options)):
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
+
+def add_verb(
+    app: "typer.Typer",
+    name: str,
+    function: Callable[..., None],
+    *,
+    summary: str,
+    text: str,
+    examples: tuple[str, ...],
+) -> None:
+    """Register a verb: `summary` stands in the list of verbs, `text` and `examples` in its own help."""
+    app.command(name, cls=Verb, help=described(text, examples), short_help=summary)(function)
+
+
+def described(text: str, examples: tuple[str, ...]) -> str:
+    """Return help whose examples are kept as they are, line by line."""
+    title = "Example" if len(examples) == 1 else "Examples"
+    return f"{text.strip()}\n\n\b\n{title}:\n" + "\n".join(f"  {line}" for line in examples)
+
+
+def _argument(param: Any) -> str:
+    name = param.metavar or param.name.upper()
+    return f"{name}..." if param.nargs == -1 else str(name)
+
+
+def _option(param: Any) -> str:
+    names = ", ".join(sorted(param.opts, key=len))
+    return names if param.is_flag else f"{names} {param.metavar or param.name.upper()}"
+
+
+def _option_help(param: Any) -> str:
+    text = param.help or ""
+    if param.required:
+        return f"{text}  [required]"
+    default = param.default
+    if default in (None, (), []) or param.is_flag or callable(default) or not param.show_default:
+        return text
+    return f"{text}  [default: {getattr(default, 'value', default)}]"

@@ -7,8 +7,7 @@ from typing import Annotated
 import typer
 
 from genm.cli.console import progress_bars, say, say_notes
-from genm.cli.options import split_list
-from genm.cli.verbs import add_verb
+from genm.cli.options import add_verb, split_list
 from genm.errors import InputError
 
 DEFAULT = "tfidf,lsa,plsi,ldi"

@@ -19,12 +19,12 @@ from genm.cli.options import (
     Lenient,
     OutputFile,
     Runs,
+    add_verb,
     check_output,
     named_paths,
     read_judgments,
     read_runs,
 )
-from genm.cli.verbs import add_verb
 from genm.errors import InputError
 
 if TYPE_CHECKING:
@@ -90,9 +90,8 @@ def report(
     from genm.align import align_runs
     from genm.model import check_rankers, load_model
     from genm.read import read_query_weights
-    from genm.report.build import Source, build_report
+    from genm.report.build import DETAIL_QUERIES, Source, build_report
     from genm.report.queries import add_texts
-    from genm.report.sample import DETAIL_QUERIES
 
     others = (qrels, query_weights, texts, query_texts)
     named = named_paths(runs, *others)

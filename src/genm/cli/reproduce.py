@@ -8,8 +8,7 @@ import typer
 
 from genm.cli.compilation import compiling_ahead
 from genm.cli.console import Format, Output, print_json, print_table, print_tsv, progress_bars, say, say_notes
-from genm.cli.options import split_list
-from genm.cli.verbs import add_verb
+from genm.cli.options import add_verb, split_list
 
 if TYPE_CHECKING:
     from genm.reproduce.results import Results
@@ -59,7 +58,7 @@ def reproduce(
 ) -> None:
     """Run, write, summarise."""
     from genm.reproduce import reproduce as run
-    from genm.reproduce.writing import PAGE, make_folder, results_json, write_folder
+    from genm.reproduce.page import PAGE, make_folder, results_json, write_folder
 
     names = split_list(collections or [PAPERS])
     if not no_figures:
@@ -89,7 +88,7 @@ def _check_plots() -> None:
 
 
 def _print_summary(results: "Results", form: Format) -> None:
-    from genm.reproduce.summary import summary_of
+    from genm.reproduce.tables import summary_of
 
     header, rows, best = summary_of(results)
     if form is Format.tsv:

@@ -26,12 +26,12 @@ from genm.cli.options import (
     Duplicates,
     Lenient,
     Runs,
+    add_verb,
     check_output,
     named_paths,
     read_judgments,
     read_runs,
 )
-from genm.cli.verbs import add_verb
 from genm.errors import InputError
 
 TEXT = """Take the judged queries that have come in since, one step each, and write the model back (gEnM.ON).
@@ -60,8 +60,8 @@ def update(
     output: Output = Format.table,
 ) -> None:
     """Read, go on, save, print."""
-    from genm.learn import OnlineFuser, align_for_model
-    from genm.model import check_rankers, load_model, save_model
+    from genm.learn import OnlineFuser
+    from genm.model import align_for_model, check_rankers, load_model, save_model
 
     names = named_paths(runs, qrels, model)
     if model_path is None and not Path(model).is_file() and (model == STDIN or Path(model).exists()):

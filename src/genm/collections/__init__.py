@@ -11,9 +11,8 @@ from types import MappingProxyType
 
 from genm.collections.fetch import get_collection
 from genm.collections.irds import load_irds
-from genm.collections.merged import load_merged, merge_collections
 from genm.collections.pydocs import load_pydocs
-from genm.collections.smart import SMART, load_smart, smart_stopwords
+from genm.collections.smart import SMART, load_merged, load_smart, merge_collections, smart_stopwords
 from genm.errors import InputError
 from genm.read import read_beir
 from genm.records import Collection

@@ -1,8 +1,7 @@
 """Test collections by their ir_datasets id, for users who have that package (extra `irds`)."""
 
-from genm.collections.judgments import make_qrels
 from genm.errors import InputError, MissingExtraError
-from genm.records import Collection, Note
+from genm.records import Collection, Note, make_qrels
 
 
 def load_irds(dataset_id: str) -> Collection:

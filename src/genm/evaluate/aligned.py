@@ -3,18 +3,14 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.hits import Hits
-from genm._math.measures_placing import hits_of_scores
-from genm._math.weighted import weighted_sum
+from genm._math.fusion import weighted_sum
+from genm._math.hits import Hits, hits_of_scores
+from genm._typing import Floats, Ints
 from genm.align import UNJUDGED, Aligned, check_aligned
 from genm.errors import InputError
-from genm.evaluate.evaluation import Evaluation
+from genm.evaluate.evaluation import Evaluation, Judged, plan_measures
 from genm.evaluate.measures import parse_measures
-from genm.evaluate.scoring import Judged, plan_measures
 from genm.records import Note
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 def evaluate_aligned(aligned: Aligned, blend: Floats, measures: object) -> Evaluation:

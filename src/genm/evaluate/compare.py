@@ -5,15 +5,14 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from genm._math import significance
+from genm._typing import Floats
 from genm.errors import InputError
 from genm.evaluate.evaluation import Evaluation
 from genm.ids import find
 from genm.records import Note, contents, first_few
 
-Floats = NDArray[np.float64]
 Test = Literal["wilcoxon", "t", "randomization"]
 Correction = Literal["holm", "none"]
 

@@ -1,24 +1,236 @@
-"""How good a run is: every judged query has a value, and whatever was counted as 0 or set aside is said."""
+"""How good a run is: every judged query has a value, and notes say what was counted as 0 or skipped.
+
+A run's table holds millions of ids, the judgments' far fewer. A filter over the last eight bytes rejects most of
+the run's ids; only the others are compared in full.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.hits import hits_of_run
+from genm._math import measures as kinds
+from genm._math.hits import Hits, descending, hits_of_run, tie_extremes
+from genm._math.measures import measure_values
+from genm._math.parallel import kernel, over_ranges
+from genm._typing import Floats, Ints
 from genm.errors import InputError
-from genm.evaluate.joining import codes_in
-from genm.evaluate.measures import Measure, parse_measure, parse_measures
-from genm.evaluate.scoring import Judged, plan_measures
+from genm.evaluate.measures import Measure, MeasureName, parse_measure, parse_measures
 from genm.ids import Ids, byte_order, find
 from genm.records import Note, Qrels, Run, check_kind, contents, first_few
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+_KIND: dict[MeasureName, int] = {
+    "AP": kinds.AP,
+    "P": kinds.P,
+    "R": kinds.R,
+    "nDCG": kinds.NDCG,
+    "RR": kinds.RR,
+    "Rprec": kinds.RPREC,
+    "Bpref": kinds.BPREF,
+    "Judged": kinds.JUDGED,
+    "Success": kinds.SUCCESS,
+    "IPrec": kinds.IPREC,
+}
+_HIGHEST_EXPONENT = 500
+"""The highest grade that 2 to its power leaves finite sums for."""
+
+Bytes = NDArray[np.uint8]
+Words = NDArray[np.uint64]
+
+_WORD = 8
+_BLOCK = 1 << 16
+_MANY = 8
+"""How many times larger a table must be before looking at its ids one by one pays."""
+_BITS_EACH = 16
+_SPREAD, _MIX = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
 
 ELEVEN_LEVELS = tuple(i / 10 for i in range(11))
+
+_SKIP = "skip_missing (--skip-missing)"
+
+
+class Plan(NamedTuple):
+    """Measures as the kernel reads them."""
+
+    plan: NDArray[np.int64]
+    recall: Floats
+
+
+def plan_measures(measures: tuple[Measure, ...]) -> Plan:
+    """Return the measures as arrays."""
+    rows = [
+        (
+            _KIND[m.name],
+            kinds.NO_CUTOFF if m.cutoff is None else m.cutoff,
+            m.rel,
+            m.judged_only,
+            m.dcg == "exp-log2",
+        )
+        for m in measures
+    ]
+    return Plan(np.array(rows, np.int64), np.array([m.recall or 0.0 for m in measures]))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Judged:
+    """The judged queries that are evaluated and, for each, its judged grades from the highest down."""
+
+    queries: Ids
+    starts: NDArray[np.int64]
+    grades: NDArray[np.int32]
+
+    @classmethod
+    def of(cls, queries: Ids, starts: NDArray[np.int64], grades: NDArray[np.int32]) -> "Judged":
+        """Take grades in any order."""
+        return cls(queries, starts, descending(starts, grades))
+
+    def values(self, plan: Plan, hits: Hits, depth: NDArray[np.int64]) -> Floats:
+        """Return the (queries, measures) values of a ranking; `depth` is its length for each query."""
+        return measure_values(*plan, self.starts, self.grades, hits[:3], depth)
+
+    def check_gains(self, measures: tuple[Measure, ...]) -> None:
+        """Refuse grades that an exponential gain would carry beyond all numbers."""
+        highest = int(self.grades.max(initial=0))
+        for measure in measures:
+            if measure.dcg == "exp-log2" and highest > _HIGHEST_EXPONENT:
+                raise InputError(
+                    f"measure {measure}: expected grades up to {_HIGHEST_EXPONENT}, found {highest}. "
+                    "Use nDCG's default gain, or map the grades to a smaller scale."
+                )
+
+    def note_no_relevant(self, measures: tuple[Measure, ...]) -> list[Note]:
+        """Say which queries no ranking can score on."""
+        rel = min(m.rel for m in measures)
+        best = self.grades[self.starts[:-1]]
+        empty = np.flatnonzero(best < rel)
+        if len(empty) == 0:
+            return []
+        what = "relevant document" if rel == 1 else f"document of grade {rel} or more"
+        text = (
+            f"{len(empty)} of {len(self.queries)} judged queries have no {what} and count 0 "
+            f"(first: {self.queries[int(empty[0])]})."
+        )
+        return [Note("no-relevant", len(empty), text)]
+
+    def note_ties(
+        self, measures: tuple[Measure, ...], hits: Hits, depth: NDArray[np.int64], subject: str
+    ) -> list[Note]:
+        """Say how many values rest on the order of documents with equal scores, and how far they could move."""
+        extremes = tie_extremes(self.starts, hits)
+        if extremes is None:
+            return []
+        plan = plan_measures(measures)
+        kindest, harshest = (self.values(plan, h, depth) for h in extremes)
+        moved = kindest != harshest
+        touched = np.flatnonzero(moved.any(axis=1))
+        if len(touched) == 0:
+            return []
+        means = zip(measures, harshest.mean(axis=0), kindest.mean(axis=0), strict=True)
+        spans = [f"{measure} {span}" for measure, low, high in means if (span := _between(low, high))]
+        if not spans:  # no more than the last digits of a sum
+            return []
+        text = (
+            f"{subject}: equal scores touch the values of {len(touched)} of {len(self.queries)} queries "
+            f"(first: {self.queries[int(touched[0])]}). They are ranked by doc id downwards, as trec_eval does; "
+            f"other orders would put {', '.join(spans)}."
+        )
+        return [Note("ties", len(touched), text)]
+
+
+def _between(low: float, high: float) -> str:
+    """Write how far a mean could move, in as many places as it takes to see it; empty if eight show nothing."""
+    for places in (4, 6, 8):
+        if f"{low:.{places}f}" != f"{high:.{places}f}":
+            return f"between {low:.{places}f} and {high:.{places}f}"
+    return ""
+
+
+def codes_in(table: Ids, wanted: Ids) -> NDArray[np.int32]:
+    """Return, for every id of `wanted`, its code in `table`, or -1: `find` for a few ids in a large table."""
+    if table is wanted:
+        return np.arange(len(wanted), dtype=np.int32)
+    if len(table) <= _MANY * len(wanted):
+        return find(table, wanted)
+    known = _possible(table, wanted)
+    found = find(wanted, table.take(known))
+    codes = np.full(len(wanted), -1, np.int32)
+    hit = found >= 0
+    codes[found[hit]] = known[hit]
+    return codes
+
+
+def _possible(table: Ids, wanted: Ids) -> Ints:
+    """Return the codes of all ids of `table` that are in `wanted`, and of some that are not."""
+    n_bits = max(10, (_BITS_EACH * len(wanted)).bit_length())
+    seen = np.zeros(1 << (n_bits - 6), np.uint64)
+    before = np.zeros(_WORD, np.uint8)  # so that a whole word can be read at the end of every id
+    _mark(np.concatenate((before, wanted.text)), wanted.starts + _WORD, seen, 64 - n_bits)
+
+    text, starts = np.require(table.text, np.uint8, ("C", "W")), np.require(table.starts, np.int64, ("C", "W"))
+    cuts = np.append(np.arange(0, len(table), _BLOCK), len(table))
+    codes, counts = np.empty(len(table), np.int64), np.zeros(len(cuts) - 1, np.int64)
+
+    def work(low: int, high: int) -> None:
+        _look_up(low, high, text, starts, seen, 64 - n_bits, cuts, codes, counts)
+
+    over_ranges(work, np.diff(cuts))
+    return np.concatenate([codes[a : a + n] for a, n in zip(cuts[:-1], counts, strict=True)])
+
+
+@kernel
+def _glance(text: Bytes, begin: int, end: int, shift: int) -> int:
+    """Return a number made of an id's length and its last eight bytes, or all of a shorter one."""
+    # written out, as the compiler makes one load of it
+    word = (
+        np.uint64(text[end - 8])
+        | np.uint64(text[end - 7]) << np.uint64(8)
+        | np.uint64(text[end - 6]) << np.uint64(16)
+        | np.uint64(text[end - 5]) << np.uint64(24)
+        | np.uint64(text[end - 4]) << np.uint64(32)
+        | np.uint64(text[end - 3]) << np.uint64(40)
+        | np.uint64(text[end - 2]) << np.uint64(48)
+        | np.uint64(text[end - 1]) << np.uint64(56)
+    )
+    if end - begin < 8:
+        word = word >> np.uint64(64 - 8 * (end - begin)) if end > begin else np.uint64(0)
+    word = (word ^ np.uint64(end - begin) * _MIX) * _SPREAD
+    word ^= word >> np.uint64(32)
+    return np.int64((word * _MIX) >> np.uint64(shift))  # type: ignore[return-value]  # an int to the compiler
+
+
+@kernel
+def _mark(text: Bytes, starts: Ints, seen: Words, shift: int) -> None:
+    for i in range(len(starts) - 1):
+        at = _glance(text, starts[i], starts[i + 1], shift)
+        seen[at >> 6] |= np.uint64(1) << np.uint64(at & 63)
+
+
+@kernel
+def _look_up(
+    low: int,
+    high: int,
+    text: Bytes,
+    starts: Ints,
+    seen: Words,
+    shift: int,
+    cuts: Ints,
+    codes: Ints,
+    counts: Ints,
+) -> None:
+    """Write the codes whose number was seen, each block's from its own beginning on."""
+    for block in range(low, high):
+        at = cuts[block]
+        for i in range(cuts[block], cuts[block + 1]):
+            codes[at] = i
+            if starts[i + 1] < 8:
+                at += 1  # no whole word to look at
+            else:
+                number = _glance(text, starts[i], starts[i + 1], shift)
+                at += np.int64((seen[number >> 6] >> np.uint64(number & 63)) & np.uint64(1))
+        counts[block] = at - cuts[block]
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,9 +371,6 @@ def _nothing_in_common(run: Run, qrels: Qrels) -> str:
         f"(the run has {len(run.queries)} queries, {example(run.queries)}; the judgments {len(qrels.queries)}, "
         f"{example(qrels.queries)}). Check that both files belong to the same topics and spell their ids alike."
     )
-
-
-_SKIP = "skip_missing (--skip-missing)"
 
 
 def _note_missing(run: Run, qrels: Qrels, missing: NDArray[np.intp], n_judged: int, *, skipped: bool) -> list[Note]:

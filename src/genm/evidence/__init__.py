@@ -1,5 +1,6 @@
 """Weights with their proof: what they reach on queries they have not seen, beside what needs no learning."""
 
+from genm.evidence.crossval import HeldOut, cross_validate
 from genm.evidence.evidence import (
     BEST_SINGLE,
     RRF,
@@ -8,17 +9,15 @@ from genm.evidence.evidence import (
     Outcome,
     best_singles,
     counted,
+    fingerprint,
     gather_evidence,
     single_table,
     single_values,
     with_evidence,
 )
-from genm.evidence.fewer import FewerQueries, learn_from_fewer
-from genm.evidence.fingerprints import fingerprint
-from genm.evidence.given import GivenFuser
-from genm.evidence.kept import Kept, keep_evidence
-from genm.evidence.resampling import Refits, refit_resampled
+from genm.evidence.resampling import FewerQueries, Kept, Refits, keep_evidence, learn_from_fewer, refit_resampled
 from genm.evidence.storage import evidence_path, load_evidence, save_evidence, why_not_of
+from genm.learn.base import GivenFuser
 
 __all__ = [
     "BEST_SINGLE",
@@ -27,11 +26,13 @@ __all__ = [
     "Evidence",
     "FewerQueries",
     "GivenFuser",
+    "HeldOut",
     "Kept",
     "Outcome",
     "Refits",
     "best_singles",
     "counted",
+    "cross_validate",
     "evidence_path",
     "fingerprint",
     "gather_evidence",

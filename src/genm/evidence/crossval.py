@@ -6,15 +6,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.folds import fold_of_queries
 from genm._math.linear_algebra import weighted_mean
+from genm._typing import Floats
 from genm.align import Aligned, check_aligned
 from genm.errors import InputError
 from genm.evaluate import MeasureLike, evaluate_aligned
 from genm.learn.base import Fuser
+from genm.learn.objectives import fold_of_queries
 from genm.progress import Progress, silent
 
-Array = NDArray[np.float64]
 MakeFuser = Callable[[], Fuser]
 
 
@@ -22,13 +22,13 @@ MakeFuser = Callable[[], Fuser]
 class HeldOut:
     """What weights reached on queries they had not seen."""
 
-    per_query: Array
+    per_query: Floats
     """The measure of every query, under the weights learned without it."""
     mean: float
     """Over all queries, pooled, weighted by the queries' weights."""
     fold: NDArray[np.int64]
     """The fold each query was held out in."""
-    weights: Array
+    weights: Floats
     """(folds, K): the weights learned without each fold."""
 
 
@@ -56,7 +56,7 @@ def cross_validate(
     return HeldOut(per_query, weighted_mean(per_query, aligned.query_weights), fold, weights)
 
 
-def measure_queries(aligned: Aligned, weights: Array, measure: MeasureLike) -> Array:
+def measure_queries(aligned: Aligned, weights: Floats, measure: MeasureLike) -> Floats:
     """Return the measure of every query under the given weights."""
     return np.asarray(evaluate_aligned(aligned, weights, [measure]).values[:, 0])
 

@@ -1,5 +1,6 @@
-"""Fit, cross-validate, and set the result beside what needs no learning."""
+"""Fit, cross-validate, and compare with what needs no learning; a hash of the data."""
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -8,22 +9,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genm._math.linear_algebra import times, weighted_mean
+from genm._typing import Floats
 from genm.align import Aligned, check_aligned, select_rankers
 from genm.errors import InputError
 from genm.evaluate import Contrast, Measure, MeasureLike, compare_runs, evaluate_aligned, parse_measure
 from genm.evidence.crossval import HeldOut, cross_validate, measure_queries
-from genm.evidence.fingerprints import fingerprint
+from genm.formatting import signed
 from genm.fuse import rule_scores
 from genm.learn import Fuser
 from genm.model import Model
+from genm.normalizers import Normalizer
 from genm.progress import Progress, silent
-from genm.records import Normalizer
 
-Array = NDArray[np.float64]
 BEST_SINGLE = "best single ranker"
 UNIFORM = "uniform weights"
 RRF = "RRF (k=60)"
 Outcome = Literal["better", "perhaps better", "equal", "perhaps worse", "worse"]
+
+
+def fingerprint(aligned: Aligned) -> str:
+    """Return a hash of queries, documents, raw scores and judgments."""
+    digest = hashlib.sha256("\0".join(aligned.rankers).encode())
+    parts = (
+        aligned.queries.text, aligned.queries.starts, aligned.docs.text, aligned.docs.starts, aligned.starts,
+        aligned.doc, aligned.raw, aligned.retrieved, aligned.relevance, aligned.unretrieved, aligned.query_weights,
+    )  # fmt: skip
+    for part in parts:
+        digest.update(f"{part.dtype}{part.shape}".encode())
+        digest.update(np.ascontiguousarray(part).data)
+    return digest.hexdigest()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,15 +46,15 @@ class Evidence:
 
     measure: Measure
     query_ids: tuple[str, ...]
-    train: Array
+    train: Floats
     """The learned weights on the queries they were learned from: too good by as much as they over-fit."""
     held_out: HeldOut
     """The same method on queries it had not seen."""
-    singles: dict[str, Array]
+    singles: dict[str, Floats]
     """Each ranker alone."""
-    rules: dict[str, Array]
+    rules: dict[str, Floats]
     """What needs no learning: uniform weights and RRF."""
-    best_single: Array
+    best_single: Floats
     """The single ranker chosen on each fold's training queries, on the fold: what learning has to beat."""
     best_name: str
     """The single ranker that is best on all queries."""
@@ -48,12 +62,12 @@ class Evidence:
     """Confidence interval of the held-out mean."""
     gains: Mapping[str, Contrast]
     """The held-out values against BEST_SINGLE, UNIFORM and RRF; each query counts by its weight."""
-    query_weights: Array
+    query_weights: Floats
     confidence: float
     fold_normalizers: tuple[tuple[Normalizer, ...], ...]
     """The normalisers that each fold's training chose, beside the folds' weights in `held_out`."""
 
-    def mean(self, per_query: Array) -> float:
+    def mean(self, per_query: Floats) -> float:
         """Return a mean over the queries with their weights."""
         return weighted_mean(per_query, self.query_weights)
 
@@ -179,23 +193,17 @@ def gather_evidence(
     )
 
 
-def counted(per_query: Array, query_weights: Array) -> Array:
+def counted(per_query: Floats, query_weights: Floats) -> Floats:
     """Return values whose plain mean is the mean with the queries' weights, for tests and intervals of the mean."""
     return np.asarray(per_query * (query_weights * len(query_weights) / query_weights.sum()))
 
 
-def signed(value: float, places: int = 4) -> str:
-    """Write a difference with its sign; one that is written as zero has none."""
-    text = f"{value:+.{places}f}"
-    return text if float(text) != 0.0 else text[1:]
-
-
-def single_values(aligned: Aligned, name: str, measure: Measure) -> Array:
+def single_values(aligned: Aligned, name: str, measure: Measure) -> Floats:
     """Return the measure of one ranker's own list, query by query, as if the others had never been there."""
     return single_table(aligned, name, [measure])[:, 0]
 
 
-def single_table(aligned: Aligned, name: str, measures: Sequence[Measure]) -> Array:
+def single_table(aligned: Aligned, name: str, measures: Sequence[Measure]) -> Floats:
     """Return (queries, measures) values of one ranker's own list."""
     own = select_rankers(aligned, [name])
     if len(own.doc) == 0:
@@ -225,7 +233,7 @@ def best_singles(evidence: Evidence) -> list[str]:
     return [names[_best(table, weights, fold != f)] for f in range(len(evidence.held_out.weights))]
 
 
-def _best_single_by_fold(singles: Mapping[str, Array], fold: NDArray[np.int64], weights: Array) -> Array:
+def _best_single_by_fold(singles: Mapping[str, Floats], fold: NDArray[np.int64], weights: Floats) -> Floats:
     """Return, for every query, the value of the ranker that was best on the queries of the other folds."""
     table = np.array(list(singles.values()))
     chosen = np.zeros(len(fold))
@@ -235,5 +243,5 @@ def _best_single_by_fold(singles: Mapping[str, Array], fold: NDArray[np.int64], 
     return chosen
 
 
-def _best(table: Array, weights: Array, inside: NDArray[np.bool_]) -> int:
+def _best(table: Floats, weights: Floats, inside: NDArray[np.bool_]) -> int:
     return int(np.argmax(times(table[:, inside], weights[inside])))

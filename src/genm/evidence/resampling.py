@@ -1,7 +1,11 @@
-"""How much the weights would vary with other queries: refits on resampled ones."""
+"""How stable the weights are: refits on resampled queries, and learning from fewer queries.
+
+`keep_evidence` gathers all that `genm fit` stores beside a model, so that a report reads instead of refitting.
+"""
 
 import copy
 import warnings
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -9,36 +13,42 @@ from numpy.typing import NDArray
 
 from genm._math.parallel import over_items
 from genm._math.simplex_optimizers import quasi_newton
+from genm._typing import Floats
 from genm.align import Aligned
 from genm.errors import ConvergenceWarning
 from genm.evaluate import parse_measure
+from genm.evidence.crossval import measure_queries
+from genm.evidence.evidence import Evidence, fingerprint
 from genm.learn import Fuser
 from genm.learn.auto import AutoFuser, shrink, simple_weights
 from genm.learn.batch import MultistartFuser
-from genm.learn.objectives import Problem
-from genm.learn.scorer import Scorer, direct_search, with_level
+from genm.learn.objectives import Problem, Scorer, direct_search, with_level
 from genm.progress import Progress, silent
-
-Array = NDArray[np.float64]
 
 N_RESAMPLES = 100
 """Refits that begin at the weights found, which is cheap."""
 N_WHOLE = 20
 """Refits of methods that do more than that."""
-FEWEST = 10
+FEWEST_REFITS = 10
 """Fewer refits than this show no spread worth showing."""
 WARM_ROWS, WHOLE_ROWS = 40_000_000, 2_000_000
 """How many rows all refits together may go through: some seconds."""
 _AT_ONCE = 10
 _FINE_STEPS = (0.05, 0.02)
 
+FEWEST_QUERIES = 5
+"""No one learns from fewer queries than this."""
+N_SIZES = 4
+MOST_ROWS = 1_000_000
+"""How many rows all fits together may go through: some seconds."""
+
 
 class Refits(NamedTuple):
     """Weights learned anew on queries drawn with replacement."""
 
-    weights: Array
+    weights: Floats
     """(refits, K), held back as far as the fit itself was."""
-    before: Array
+    before: Floats
     """(refits, K), before they were held back; the same where nothing was."""
     kind: Literal["bootstrap", "none"]
     held_back: float | None
@@ -63,7 +73,7 @@ def refit_resampled(
     share = fuser.shrunk_.amount if isinstance(fuser, AutoFuser) else None
     wanted = n_resamples or (N_RESAMPLES if warm else N_WHOLE)
     n = min(wanted, (WARM_ROWS if warm else WHOLE_ROWS) // max(len(aligned.doc), 1))
-    if n < FEWEST and n_resamples is None:
+    if n < FEWEST_REFITS and n_resamples is None:
         note = (
             f"With {len(aligned.doc):,} rows the refits on resampled queries would take minutes; they were skipped."
         )
@@ -72,7 +82,7 @@ def refit_resampled(
     refit = _Warm(aligned, fuser) if isinstance(fuser, AutoFuser) else _Whole(aligned, fuser)
     rng = np.random.default_rng([seed, 1])  # not the stream that dealt the folds
     drawn = [rng.integers(0, refit.n_queries, refit.n_queries) for _ in range(n)]
-    found: list[tuple[Array, Array]] = []
+    found: list[tuple[Floats, Floats]] = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # said once, of the fit that is kept
         for begin in range(0, n, _AT_ONCE):
@@ -109,7 +119,7 @@ class _Warm:
         held = f"held back by {share:.0%} towards {towards}, as the fit was" if share else "not held back"
         self.how = f"each climbed from the weights found and {held}"
 
-    def __call__(self, drawn: NDArray[np.int64]) -> tuple[Array, Array]:
+    def __call__(self, drawn: NDArray[np.int64]) -> tuple[Floats, Floats]:
         fuser, problem, scorer = self._fuser, self._problem.select(drawn), self._scorer.select(drawn)
         learned = quasi_newton(problem.gradient, fuser.learned_, tol=fuser.tol, max_iter=fuser.max_iter).alpha
         if not scorer.is_smoothed:
@@ -127,6 +137,100 @@ class _Whole:
         self._teaching = teaching_queries(aligned, getattr(fuser, "level", 1))
         self.n_queries = len(self._teaching)
 
-    def __call__(self, drawn: NDArray[np.int64]) -> tuple[Array, Array]:
+    def __call__(self, drawn: NDArray[np.int64]) -> tuple[Floats, Floats]:
         weights = copy.copy(self._fuser).fit(self._aligned.select(self._teaching[drawn])).weights_
         return weights, weights
+
+
+class FewerQueries(NamedTuple):
+    """Held-out values of every query when the training queries are cut down."""
+
+    n_queries: NDArray[np.float64]
+    """(sizes) how many queries were learned from, on average over the folds; the last is the cross-validation."""
+    per_query: Floats
+    """(sizes, queries) the measure, under weights learned from that many queries of the other folds."""
+    note: str
+
+
+def learn_from_fewer(
+    aligned: Aligned, fuser: Fuser, evidence: Evidence, *, seed: int = 0, progress: Progress = silent
+) -> FewerQueries:
+    """Fit each fold again on a half, a quarter, ... of its training queries, as far as the work allows.
+
+    The folds are those of the evidence, whose held-out values are the last row; smaller training sets are parts of
+    the larger ones. Where nothing is learned there is nothing to show.
+    """
+    if learns_nothing(fuser, aligned):
+        return FewerQueries(np.zeros(0), np.zeros((0, len(aligned.queries))), "Nothing is learned.")
+    fold, folds = evidence.held_out.fold, len(evidence.held_out.weights)
+    teaching = teaching_queries(aligned, getattr(fuser, "level", 1))
+    whole = len(teaching) * (folds - 1) / folds
+    halves = [int(whole / 2**h) for h in range(1, N_SIZES + 1)]
+    sizes = [size for size in reversed(halves) if size >= FEWEST_QUERIES]
+    rows_each = len(aligned.doc) / max(len(aligned.queries), 1)
+    costs = np.cumsum([folds * size * rows_each for size in sizes])
+    done = [size for size, cost in zip(sizes, costs, strict=True) if cost <= MOST_ROWS]
+    order = np.random.default_rng([seed, 2]).permutation(teaching)
+
+    def held_out(job: tuple[int, int]) -> tuple[NDArray[np.intp], Floats]:
+        size, f = job
+        learned = _lighter(fuser).fit(aligned.select(order[fold[order] != f][:size]))
+        outside = np.flatnonzero(fold == f)
+        part = learned.prepare(aligned.select(outside))
+        return outside, measure_queries(part, learned.weights_, evidence.measure)
+
+    rows = np.zeros((len(done), len(aligned.queries)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # said once, of the fit that is kept
+        for i, size in enumerate(done):
+            progress("learning from fewer queries", i, len(done))
+            for outside, values in over_items(held_out, [(size, f) for f in range(folds)]):
+                rows[i, outside] = values
+    progress("learning from fewer queries", len(done), len(done))
+    note = f"Each point learns {folds} times, once for each fold, and is measured on the queries left out."
+    if len(done) < len(sizes):
+        note += f" Points between {done[-1] if done else 0:,} and {whole:,.0f} queries would take too long."
+    if isinstance(fuser, AutoFuser):
+        note += (
+            f" How far to hold back is chosen by one round of inner folds, at the last point by {fuser.repeats}."
+        )
+    numbers = np.array([*done, whole])
+    return FewerQueries(numbers, np.array([*rows, evidence.held_out.per_query]), note)
+
+
+def _lighter(fuser: Fuser) -> Fuser:
+    """Return the same method; auto chooses how far to hold back by one round of inner folds, which is quicker."""
+    lighter = copy.copy(fuser)
+    if isinstance(lighter, AutoFuser):
+        lighter.repeats = 1
+    return lighter
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kept:
+    """The evidence, the refits, and whose they are."""
+
+    rankers: tuple[str, ...]
+    weights: tuple[float, ...]
+    """The weights that all of it speaks of."""
+    fingerprint: str
+    """Of the data; see `genm.evidence.fingerprint`."""
+    seed: int
+    evidence: Evidence
+    refits: Refits
+    fewer: FewerQueries
+
+
+def keep_evidence(
+    aligned: Aligned, fuser: Fuser, evidence: Evidence, *, seed: int = 0, progress: Progress = silent
+) -> Kept:
+    """Refit on resampled and on fewer queries, and put everything together."""
+    return Kept(
+        rankers=aligned.rankers,
+        weights=tuple(fuser.weights_.tolist()),
+        fingerprint=fingerprint(aligned),
+        seed=seed,
+        evidence=evidence,
+        refits=refit_resampled(aligned, fuser, seed=seed, progress=progress),
+        fewer=learn_from_fewer(aligned, fuser, evidence, seed=seed, progress=progress),
+    )

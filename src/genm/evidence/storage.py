@@ -9,20 +9,16 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from genm._math.linear_algebra import weighted_mean
+from genm._typing import Floats
 from genm.errors import ModelError
 from genm.evaluate import Contrast, parse_measure
 from genm.evidence.crossval import HeldOut
 from genm.evidence.evidence import Evidence
-from genm.evidence.fewer import FewerQueries
-from genm.evidence.kept import Kept
-from genm.evidence.resampling import Refits
+from genm.evidence.resampling import FewerQueries, Kept, Refits
 from genm.io import write_text
 from genm.model import Model, Table, read_normalizer
-
-Array = NDArray[np.float64]
 
 EVIDENCE_VERSION = 1
 _HEAD = "genm-evidence"
@@ -171,7 +167,7 @@ def _words(table: Table, key: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _floats(table: Table, key: str, shape: tuple[int, ...]) -> Array:
+def _floats(table: Table, key: str, shape: tuple[int, ...]) -> Floats:
     """Take numbers of the given shape; -1 stands for any length of a list, and any number of rows."""
     found = table.take(key, list)
     rows: list[Any] = found if len(shape) > 1 else [found]
@@ -190,7 +186,7 @@ def _floats(table: Table, key: str, shape: tuple[int, ...]) -> Array:
     return array.reshape(len(rows), wide) if len(shape) > 1 else array
 
 
-def _columns(table: Table, key: str, n: int, names: tuple[str, ...] | None = None) -> dict[str, Array]:
+def _columns(table: Table, key: str, n: int, names: tuple[str, ...] | None = None) -> dict[str, Floats]:
     found: dict[str, Any] = table.take(key, dict)
     if names is not None and tuple(found) != names:
         raise ModelError(f'{table.place}: expected "{key}" to hold {", ".join(names)}; found {", ".join(found)}.')

@@ -1,14 +1,20 @@
 """What each ranker is worth: to a document's score, to a query, and to the ensemble on queries it has not seen."""
 
 from genm.explain.agreement import Agreement, rank_agreement
-from genm.explain.contributions import Explained, contributions, explain_documents
+from genm.explain.contributions import Explained, QueryGains, contributions, explain_documents, gains_by_query
 from genm.explain.plot import draw_worth
-from genm.explain.queries import QueryGains, gains_by_query
-from genm.explain.shapley import sampled_orders, sampled_values, shapley_values
 from genm.explain.subset_choice import Choice, choose_exhaustively, choose_greedily
 from genm.explain.subsets import SubsetValues
 from genm.explain.text import sentences
-from genm.explain.worth import Figure, RankerWorth, Worth, measure_worth
+from genm.explain.worth import (
+    Figure,
+    RankerWorth,
+    Worth,
+    measure_worth,
+    sampled_orders,
+    sampled_values,
+    shapley_values,
+)
 
 __all__ = [
     "Agreement",

@@ -7,9 +7,8 @@ from numpy.typing import NDArray
 
 from genm._math.alignment import count_shared
 from genm._math.scaling import rank_lists
+from genm._typing import Floats
 from genm.align import Aligned
-
-Array = NDArray[np.float64]
 
 DEPTHS = (10, 100)
 ALIKE_ORDER, ALIKE_TOP = 0.9, 0.6
@@ -21,10 +20,10 @@ class Agreement:
     """Pairs of rankers, averaged over the queries for which both returned something."""
 
     rankers: tuple[str, ...]
-    correlation: Array
+    correlation: Floats
     """(K, K): Spearman's rank correlation over the documents that both returned, equal scores sharing a rank."""
     depths: tuple[int, ...]
-    overlap: Array
+    overlap: Floats
     """(depths, K, K): documents that both returned within that depth over those that either did."""
 
     def alike(self) -> list[tuple[str, str]]:
@@ -57,7 +56,7 @@ def rank_agreement(aligned: Aligned) -> Agreement:
     return Agreement(aligned.rankers, correlation, DEPTHS, overlap)
 
 
-def _common_ranks(aligned: Aligned, a: int, b: int) -> tuple[tuple[Array, Array], NDArray[np.int64]]:
+def _common_ranks(aligned: Aligned, a: int, b: int) -> tuple[tuple[Floats, Floats], NDArray[np.int64]]:
     """Return the two rankers' ranks among the documents that both returned, and where queries start there."""
     both = np.asarray(aligned.retrieved[:, [a, b]].all(axis=1), np.bool_)
     starts = np.concatenate(([0], np.cumsum(both)))[aligned.starts]
@@ -66,7 +65,7 @@ def _common_ranks(aligned: Aligned, a: int, b: int) -> tuple[tuple[Array, Array]
     return (_shared_ranks(raw[:, 0], ranks[:, 0], starts), _shared_ranks(raw[:, 1], ranks[:, 1], starts)), starts
 
 
-def _shared_ranks(raw: Array, ranks: NDArray[np.int32], starts: NDArray[np.int64]) -> Array:
+def _shared_ranks(raw: Floats, ranks: NDArray[np.int32], starts: NDArray[np.int64]) -> Floats:
     """Return ranks in which documents with equal scores share the middle of their places."""
     n = len(raw)
     if n == 0:
@@ -83,7 +82,7 @@ def _shared_ranks(raw: Array, ranks: NDArray[np.int32], starts: NDArray[np.int64
     return np.asarray(0.5 * (first + last)[group][place] - starts[query] + 1.0)
 
 
-def _mean_correlation(x: Array, y: Array, starts: NDArray[np.int64]) -> float:
+def _mean_correlation(x: Floats, y: Floats, starts: NDArray[np.int64]) -> float:
     """Return the mean over queries of the correlation of x and y; constant lists have none and do not count."""
     sizes = np.diff(starts)
     query = np.repeat(np.arange(len(sizes)), sizes)

@@ -1,20 +1,21 @@
-"""Why a document stands where it stands: its fused score as a sum of what each ranker gave."""
+"""What each ranker gave: to a document's fused score, and to the measure of each query."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from genm._math.linear_algebra import weighted_mean
 from genm._math.scaling import rank_lists
 from genm._math.sorting import rank_order
-from genm.align import UNJUDGED, Aligned
+from genm._typing import Floats
+from genm.align import UNJUDGED, Aligned, drop_rankers
 from genm.errors import InputError
+from genm.evaluate import AlignedEvaluator, Measure
 from genm.fuse import fuse_scores
 from genm.ids import Ids, find
 
-Array = NDArray[np.float64]
-Weights = Sequence[float] | Array
+Weights = Sequence[float] | Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ class Explained:
     """Its place in each ranker's own list; None where the ranker did not return it."""
 
 
-def contributions(aligned: Aligned, weights: Weights) -> Array:
+def contributions(aligned: Aligned, weights: Weights) -> Floats:
     """Return (rows, K) what each ranker adds to each fused score; summed left to right they equal it to the bit."""
     fuse_scores(aligned, weights)  # refuses weights that do not fit
     return np.asarray(aligned.scores * np.asarray(weights, np.float64))
@@ -86,3 +87,60 @@ def _document(one: Aligned, query_id: str, doc_id: str) -> int:
             f"Name no document to see the top ones."
         )
     return code
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QueryGains:
+    """The ensemble with and without each ranker; the remaining weights keep their proportions.
+
+    Weights are not learned again, and these queries may be the ones they were learned from: the figures tell what
+    happened on these queries, not what to expect on others.
+    """
+
+    rankers: tuple[str, ...]
+    queries: Ids
+    measure: Measure
+    value: Floats
+    """(queries) the measure of the whole ensemble."""
+    without: Floats
+    """(queries, K) the measure when a ranker is left out, and the documents that it alone returned with it."""
+    query_weights: Floats
+
+    @property
+    def gain(self) -> Floats:
+        """(queries, K) what each ranker gained, or lost where it is negative, against the ensemble without it."""
+        return np.asarray(self.value[:, None] - self.without)
+
+    def mean_gain(self) -> Floats:
+        """(K) the mean gain over the queries, with their weights."""
+        return np.array([weighted_mean(column, self.query_weights) for column in self.gain.T])
+
+
+def gains_by_query(aligned: Aligned, weights: Weights, measure: Measure) -> QueryGains:
+    """Measure every query with all rankers, and with each of them left out.
+
+    Where everything rests on one ranker, the others share its weight evenly when it leaves; a single ranker leaves
+    nothing behind, which is worth 0.
+    """
+    fuse_scores(aligned, weights)  # refuses weights that do not fit
+    used, n_rankers = np.asarray(weights, np.float64), len(aligned.rankers)
+    everyone = AlignedEvaluator(aligned, [measure])
+    value = everyone.values(used)[:, 0]
+    without = np.zeros((len(value), n_rankers))
+    for k in range(n_rankers):
+        others = [j for j in range(n_rankers) if j != k]
+        rest = used.copy()
+        rest[k] = 0.0
+        if not rest.any():
+            rest[others] = 1.0
+        if not others:
+            continue
+        if aligned.retrieved[:, others].any(axis=1).all():  # no document leaves: a weight of 0 does it
+            without[:, k] = everyone.values(rest)[:, 0]
+        else:
+            remaining = drop_rankers(aligned, [aligned.rankers[k]])
+            without[:, k] = AlignedEvaluator(remaining, [measure]).values(rest[others])[:, 0]
+    return QueryGains(
+        aligned.rankers, aligned.queries.take(everyone.position), measure, value, without,
+        aligned.query_weights[everyone.position],
+    )  # fmt: skip

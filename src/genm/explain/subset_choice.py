@@ -5,12 +5,10 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from genm._typing import Floats
 from genm.evaluate import compare_runs
 from genm.explain.subsets import SubsetValues
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +91,13 @@ def _choice(how: str, values: SubsetValues, subset: int, n_looks: int, confidenc
     return Choice(how, values.names(subset), values.mean(subset), difference, p, bound, n_looks)
 
 
-def weighted(values: SubsetValues, subset: int) -> Array:
+def weighted(values: SubsetValues, subset: int) -> Floats:
     """Return the held-out values scaled by the queries' weights, so that their plain mean is the weighted one."""
     weights = values.aligned.query_weights
     return np.asarray(values.per_query(subset) * (weights / weights.mean()))
 
 
-def joint_interval(columns: Array, confidence: float, n_looks: int) -> tuple[Array, Array]:
+def joint_interval(columns: Floats, confidence: float, n_looks: int) -> tuple[Floats, Floats]:
     """Return intervals of the columns' means that all hold together, whichever of `n_looks` is singled out.
 
     Student's t at the level shared out evenly (Bonferroni).

@@ -1,21 +1,28 @@
-"""What each ranker is worth to the ensemble: Shapley values, leave-one-out losses, and who could go."""
+"""What each ranker is worth to the ensemble: Shapley values, leave-one-out losses, and which rankers could go.
 
+A game gives the worth of every set of players; a set is an integer whose bit k tells whether player k is in it.
+Worths may be numbers or arrays, one number for each query: the values then come query by query, and their mean
+is the value of the mean (Shapley 1953 calls this additivity).
+"""
+
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
 
+from genm._typing import Floats
 from genm.align import Aligned
 from genm.errors import InputError
 from genm.evaluate import Measure, MeasureLike, compare_runs, parse_measure
 from genm.explain.agreement import Agreement, rank_agreement
-from genm.explain.shapley import sampled_orders, sampled_values, sets_on_the_way, shapley_values
 from genm.explain.subset_choice import Choice, choose_exhaustively, choose_greedily, joint_interval, weighted
 from genm.explain.subsets import SubsetValues
-from genm.learn.scorer import with_level
+from genm.learn.objectives import with_level
 from genm.progress import Progress, silent
 
-Array = NDArray[np.float64]
+Game = Callable[[int], Floats]
 
 EXACT_UP_TO = 12
 """Rankers whose subsets are all gone through; of more, orders are sampled."""
@@ -23,6 +30,57 @@ ORDERS = 100
 """Sampled orders, half of them the reverse of the others, unless the caller says how many."""
 WORTH_NOTICING = 0.005
 """A loss below this counts as nothing."""
+
+
+def shapley_values(n_players: int, game: Game) -> Floats:
+    """Return (players, ...) values by going through every set of players: exact, 2^n worths are asked for."""
+    worth = [np.asarray(game(members), np.float64) for members in range(1 << n_players)]
+    values = np.zeros((n_players, *worth[0].shape))
+    for members in range(1 << n_players):
+        share = (
+            1.0 / (n_players * comb(n_players - 1, members.bit_count())) if members.bit_count() < n_players else 0.0
+        )
+        for player in range(n_players):
+            if not members >> player & 1:
+                values[player] += share * (worth[members | 1 << player] - worth[members])
+    return values
+
+
+def sampled_orders(n_players: int, n_orders: int, seed: int) -> list[NDArray[np.int64]]:
+    """Return random orders of the players, every second one the one before it read backwards.
+
+    Who comes early in an order comes late in the other, so what is added in the two varies less on average than in
+    two that know nothing of each other (antithetic sampling).
+    """
+    rng = np.random.default_rng(seed)
+    orders: list[NDArray[np.int64]] = []
+    while len(orders) < n_orders:
+        drawn = rng.permutation(n_players)
+        orders += [drawn, drawn[::-1]]
+    return orders
+
+
+def sets_on_the_way(order: NDArray[np.int64]) -> Iterator[tuple[int, int, int]]:
+    """Yield (player, members before, members after) as the players join in this order."""
+    before = 0
+    for player in order.tolist():
+        after = before | 1 << player
+        yield player, before, after
+        before = after
+
+
+def sampled_values(n_players: int, game: Game, orders: list[NDArray[np.int64]]) -> Floats:
+    """Return (pairs of orders, players, ...) what each player added, averaged over an order and its reverse.
+
+    Their mean over the first axis estimates the Shapley values, and what they vary by tells how well. Every pair
+    keeps the sum: all players together get what the whole is worth, less the empty set's worth.
+    """
+    shape = np.asarray(game(0)).shape
+    added = np.zeros((len(orders) // 2, n_players, *shape))
+    for number, order in enumerate(orders):
+        for player, before, after in sets_on_the_way(order):
+            added[number // 2, player] += 0.5 * (game(after) - game(before))
+    return added
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +221,7 @@ def _check(aligned: Aligned, confidence: float, margin: float, orders: int | Non
         raise InputError(f"orders: expected an even number from 4 on, such as {ORDERS}; found {orders!r}.")
 
 
-def _sampled(values: SubsetValues, orders: int, seed: int) -> tuple[Array, Array]:
+def _sampled(values: SubsetValues, orders: int, seed: int) -> tuple[Floats, Floats]:
     """Return (queries, K) Shapley values from sampled orders, and the standard error of their means."""
     n_rankers = len(values.aligned.rankers)
     drawn = sampled_orders(n_rankers, orders, seed)
@@ -173,7 +231,7 @@ def _sampled(values: SubsetValues, orders: int, seed: int) -> tuple[Array, Array
     return added.mean(axis=0).T, means.std(axis=0, ddof=1) / np.sqrt(len(means))
 
 
-def _figures(shapley: Array, losses: Array, confidence: float, seed: int) -> tuple[list[Figure], list[float]]:
+def _figures(shapley: Floats, losses: Floats, confidence: float, seed: int) -> tuple[list[Figure], list[float]]:
     """Return the figures of all columns, and the corrected p-values of the losses."""
     columns, n_rankers = np.hstack([shapley, losses]), losses.shape[1]
     named = {"nothing": np.zeros(len(columns)), **{f"{c}": column for c, column in enumerate(columns.T)}}

@@ -7,14 +7,13 @@ import numpy as np
 
 from genm.align import Aligned
 from genm.errors import InputError
-from genm.export.lines import nearest_lines
+from genm.export.normalizer_match import nearest_lines
 from genm.export.plan import order_for
 from genm.export.registry import find_target
 from genm.export.simulation import ranking, top
 from genm.export.target import Lists
 from genm.fuse import fuse_scores
-from genm.learn import align_for_model
-from genm.model import Model
+from genm.model import Model, align_for_model
 from genm.records import Run
 
 _TIE = 1e-9  # relative: two sums this close are one score computed in another order

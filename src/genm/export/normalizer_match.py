@@ -1,10 +1,14 @@
-"""Whether an engine's technique is the same function as a model's normaliser, and where they differ."""
+"""Whether an engine's technique equals a model's normaliser, where they differ, and the nearest line."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 
+import numpy as np
+
+from genm._math.linear_algebra import dot
+from genm.align import Aligned
 from genm.export.target import Technique
-from genm.records import Normalizer, NormalizerKind
+from genm.normalizers import Normalizer, NormalizerKind
 
 _EVERY = frozenset({"kind", "scale", "shift", "floor", "floor_at", "missing"})
 _BOUNDS = frozenset({"lower", "upper", "lower_mode", "upper_mode"})
@@ -23,6 +27,26 @@ _READ: Mapping[NormalizerKind, frozenset[str]] = {
     "sigmoid": _EVERY,
 }
 _DEFAULT = Normalizer()
+
+_SAYINGS: Mapping[str, str] = {
+    "constant": "gives a list of equal scores {}, not {}",
+    "constant_within": "calls scores equal within {}, not within {}",
+    "floor": "has {}, not {}",
+    "floor_at": "lifts scores at or below {} to its floor, not those at or below {}",
+    "ddof": "divides the variance by n - {}, not by n - {}",
+    "at_mean": "gives a document at the mean {}, not {}",
+    "missing": "gives a document that the ranker lacks {}, not {}",
+}
+_KINDS = {"affine": "affine (fixed bounds)", "none": "none (raw scores)"}
+_WORDS: Mapping[str, Mapping[object, str]] = {
+    "constant": {"raw": "its raw scores"},
+    "at_mean": {None: "its z-score", "max": "the list's highest score"},
+    "floor": {None: "no floor"},
+    "missing": {"minimum": "the list's lowest score"},
+}
+
+Line = tuple[float, float]
+"""Slope and offset: slope * raw score + offset."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,24 +132,6 @@ def nearest(normalizer: Normalizer, techniques: tuple[Technique, ...], preferred
     )
 
 
-_SAYINGS: Mapping[str, str] = {
-    "constant": "gives a list of equal scores {}, not {}",
-    "constant_within": "calls scores equal within {}, not within {}",
-    "floor": "has {}, not {}",
-    "floor_at": "lifts scores at or below {} to its floor, not those at or below {}",
-    "ddof": "divides the variance by n - {}, not by n - {}",
-    "at_mean": "gives a document at the mean {}, not {}",
-    "missing": "gives a document that the ranker lacks {}, not {}",
-}
-_KINDS = {"affine": "affine (fixed bounds)", "none": "none (raw scores)"}
-_WORDS: Mapping[str, Mapping[object, str]] = {
-    "constant": {"raw": "its raw scores"},
-    "at_mean": {None: "its z-score", "max": "the list's highest score"},
-    "floor": {None: "no floor"},
-    "missing": {"minimum": "the list's lowest score"},
-}
-
-
 def _told(name: str, mine: object, engines: object) -> str:
     """Say one difference, what the model has first."""
     saying = _SAYINGS.get(name, f"has {name} {{}}, not {{}}")
@@ -176,3 +182,24 @@ def _shown(value: object) -> str:
     if value is None:
         return "none"
     return f'"{value}"' if isinstance(value, str) else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def nearest_lines(aligned: Aligned) -> Mapping[str, Line]:
+    """Return each ranker's line of least squares from raw to normalised scores.
+
+    Only differences inside a query's list make a ranking, so the slope is fitted to those; the offset then makes
+    the means agree. Rankers whose scores do not rise with the raw ones have none.
+    """
+    query = np.repeat(np.arange(len(aligned.queries)), np.diff(aligned.starts))
+    lines = {}
+    for k, ranker in enumerate(aligned.rankers):
+        rows = aligned.retrieved[:, k]
+        raw, scores, of = aligned.raw[rows, k], aligned.scores[rows, k], query[rows]
+        n = np.maximum(np.bincount(of, minlength=len(aligned.queries)), 1)
+        x = raw - (np.bincount(of, raw, len(n)) / n)[of]
+        y = scores - (np.bincount(of, scores, len(n)) / n)[of]
+        spread = dot(x, x)
+        slope = dot(x, y) / spread if spread > 0.0 else 0.0
+        if slope > 0.0:
+            lines[ranker] = (slope, float(scores.mean() - slope * raw.mean()))
+    return lines

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from genm.errors import ExportError
-from genm.export.lines import Line
-from genm.export.normalizer_match import Match, at_zero, nearest
+from genm.export.normalizer_match import Line, Match, at_zero, nearest
 from genm.export.settings import guessed_type, resolved
 from genm.export.target import Order, Part, Target
 from genm.model import Model
-from genm.records import Normalizer, Note
+from genm.normalizers import Normalizer
+from genm.records import Note
 
 _NEGLIGIBLE = 1e-12
 _ENOUGH = 100

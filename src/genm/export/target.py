@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from genm.records import BoundMode, Normalizer, Note
+from genm.normalizers import BoundMode, Normalizer
+from genm.records import Note
 
 Lists = Sequence[Mapping[str, float]]
 """What each ranker returned for one query: doc id to raw score, higher is better."""
@@ -168,3 +169,18 @@ class Exported:
     file_name: str
     document: Document
     notes: tuple[Note, ...] = ()
+
+
+def rankers_text(target: Target) -> str:
+    """Say how many rankers the target fuses."""
+    least, most = target.n_rankers
+    return f"exactly {least}" if least == most else "any number" if most is None else f"up to {most}"
+
+
+def weights_text(target: Target) -> str:
+    """Say which weights the target takes."""
+    rule = target.weights
+    if rule.equal:
+        return "equal only"
+    sign = "any sign" if rule.least is None else "above 0" if rule.above else "0 or more"
+    return sign + (", sum 1" if rule.sum_to_one else f", at most {rule.most:g}" if rule.most is not None else "")

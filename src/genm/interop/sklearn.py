@@ -1,20 +1,104 @@
-"""A scikit-learn estimator: columns of X are rankers' scores, y is relevance, qid tells the queries apart."""
+"""A scikit-learn estimator: columns of X are rankers' scores, y is relevance, qid tells the queries apart.
 
+A table of scores has a row per document and a column per ranker.
+"""
+
+from collections.abc import Sequence
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from genm._math.scaling import scale_lists
+from genm._typing import Floats
+from genm.align import UNJUDGED, Aligned
+from genm.align.aligned import offsets
 from genm.errors import InputError, MissingExtraError
 from genm.evaluate import Measure, MeasureLike, evaluate_aligned, parse_measure
 from genm.fuse import fuse_scores
-from genm.interop.tables import Table
+from genm.ids import Ids, encode
 from genm.learn.auto import make_fuser
-from genm.learn.scorer import with_level
+from genm.learn.objectives import with_level
 from genm.model import Model
-from genm.normalizers import Normalize
-from genm.records import Normalizer
+from genm.normalizers import Normalize, Normalizer, normalizers_of, rules_of
+
+T = TypeVar("T", bound=np.generic)
+
+_BY_ROW = ("none", "affine", "atan", "sigmoid")
+"""Normalisers that look at a score alone, not at its list."""
+_DRAWING = ("auto", "bat", "exact", "ip", "uns")
+"""Methods that draw something, folds or starting points."""
+_HIGHEST_GRADE = 2**31 - 1
+
+
+class Table:
+    """Rows of scores brought into the order that aligned runs have, and the way back.
+
+    NaN says that the ranker did not return the document. Rows have no ids to settle ties by: equal scores stand
+    in an order that is drawn once, so that rows which come sorted by their labels gain nothing by it.
+    """
+
+    def __init__(self, scores: Floats, qid: ArrayLike | None) -> None:
+        n_rows = len(scores)
+        self._scores = scores
+        self._queries, query = _query_codes(qid, n_rows)
+        drawn = np.random.default_rng(0).permutation(n_rows)
+        self._order = drawn[np.argsort(query[drawn], kind="stable")]
+        self._starts = offsets(np.bincount(query, minlength=len(self._queries)))
+
+    @property
+    def n_queries(self) -> int:
+        """How many different queries the rows belong to."""
+        return len(self._queries)
+
+    def aligned(
+        self, rankers: Sequence[str], normalize: Normalize, relevance: NDArray[np.int32] | None = None
+    ) -> Aligned:
+        """Return the rows as aligned runs; `relevance` holds a grade for each row, in the table's own order."""
+        names = tuple(rankers)
+        normalizers = normalizers_of(normalize, names)
+        raw = np.ascontiguousarray(self._scores[self._order])
+        retrieved = ~np.isnan(raw)
+        raw[~retrieved] = 0.0
+        n_rows, n_queries = len(raw), self.n_queries
+        grades = np.full(n_rows, UNJUDGED) if relevance is None else relevance[self._order]
+        return Aligned(
+            rankers=names,
+            queries=self._queries,
+            docs=Ids.of(f"{n_rows - row:012d}" for row in range(n_rows)),  # downwards, as aligned rows are
+            starts=self._starts,
+            doc=np.arange(n_rows, dtype=np.int32),
+            raw=raw,
+            retrieved=retrieved,
+            scores=scale_lists(raw, retrieved, self._starts, rules_of(normalizers)),
+            normalizers=normalizers,
+            depths=(None,) * len(names),
+            labelled=relevance is not None,
+            relevance=grades.astype(np.int32),
+            unretrieved_starts=np.zeros(n_queries + 1, np.int64),
+            unretrieved=np.zeros(0, np.int32),
+            query_weights=np.ones(n_queries),
+        )
+
+    def as_given(self, rows: NDArray[T]) -> NDArray[T]:
+        """Return a value per aligned row in the order of the table's rows."""
+        back = np.empty_like(rows)
+        back[self._order] = rows
+        return back
+
+
+def _query_codes(qid: ArrayLike | None, n_rows: int) -> tuple[Ids, NDArray[np.int32]]:
+    if qid is None:
+        return Ids.of(["all"]), np.zeros(n_rows, np.int32)
+    given = np.asarray(qid)
+    if given.shape != (n_rows,):
+        raise InputError(f"qid: expected one query id for each of the {n_rows} rows; found shape {given.shape}.")
+    absent = [i for i, value in enumerate(given.tolist()) if value is None or value != value]
+    if absent:
+        raise InputError(f"qid: expected a query id for every row; found none in row {absent[0]} (from 0).")
+    return encode(map(str, given.tolist()))
+
 
 try:
     from sklearn.base import BaseEstimator, RegressorMixin
@@ -22,14 +106,6 @@ try:
     from sklearn.utils.validation import check_is_fitted, validate_data
 except ImportError:
     raise MissingExtraError("genm.interop.sklearn", "sklearn") from None
-
-Array = NDArray[np.float64]
-
-_BY_ROW = ("none", "affine", "atan", "sigmoid")
-"""Normalisers that look at a score alone, not at its list."""
-_DRAWING = ("auto", "bat", "exact", "ip", "uns")
-"""Methods that draw something, folds or starting points."""
-_HIGHEST_GRADE = 2**31 - 1
 
 
 class FusionRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -43,9 +119,9 @@ class FusionRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # s
     scikit-learn's metadata routing and ask for it with `set_fit_request(qid=True)` and `set_score_request`.
     """
 
-    weights_: Array
+    weights_: Floats
     """A distribution over the columns."""
-    coef_: Array
+    coef_: Floats
     """The same under scikit-learn's name."""
     n_features_in_: int
     n_queries_: int
@@ -73,10 +149,10 @@ class FusionRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # s
         self.n_queries_ = table.n_queries
         return self
 
-    def predict(self, X: ArrayLike, *, qid: ArrayLike | None = None) -> Array:
+    def predict(self, X: ArrayLike, *, qid: ArrayLike | None = None) -> Floats:
         """Return the weighted sum of every row; higher is better."""
         check_is_fitted(self)
-        scores: Array = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
+        scores: Floats = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
         if qid is None and not all(map(_by_row, self.fuser_.normalizers_)):
             self._check_one_query("predict")
         table = Table(scores, qid)
@@ -106,8 +182,8 @@ class FusionRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # s
         tags.regressor_tags.poor_score = True  # a ranking measure, not R2
         return tags
 
-    def _checked(self, X: ArrayLike, y: ArrayLike, *, reset: bool) -> tuple[Array, Array]:
-        checked: tuple[Array, Array] = validate_data(
+    def _checked(self, X: ArrayLike, y: ArrayLike, *, reset: bool) -> tuple[Floats, Floats]:
+        checked: tuple[Floats, Floats] = validate_data(
             self, X, y, dtype=np.float64, ensure_all_finite="allow-nan", y_numeric=True, reset=reset
         )
         return checked
@@ -129,7 +205,7 @@ class FusionRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # s
         names = getattr(self, "feature_names_in_", None)
         return [f"x{i}" for i in range(self.n_features_in_)] if names is None else [str(name) for name in names]
 
-    def _grades(self, y: Array) -> NDArray[np.int32]:
+    def _grades(self, y: Floats) -> NDArray[np.int32]:
         """Return whole grades; of fractions only whether they reach the level can be used."""
         wanted = self._wanted()
         if np.array_equal(y, np.rint(y)) and np.abs(y).max(initial=0) <= _HIGHEST_GRADE:

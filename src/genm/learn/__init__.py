@@ -1,23 +1,29 @@
-"""The fusers: ways to learn one weight per ranker, all under one contract."""
+"""The fusers: methods that learn one weight per ranker, all under one contract."""
 
-from genm.learn.barrier import BarrierFuser
-from genm.learn.base import Fuser, Step
+from genm.learn.auto import METHODS, AutoFuser, fit, make_fuser
+from genm.learn.base import EqualFuser, Fuser, GivenFuser, Step
+from genm.learn.batch import BarrierFuser, NewtonFuser
 from genm.learn.boost import BoostFuser
 from genm.learn.cotrain import CotrainFuser
 from genm.learn.exact import ExactFuser
-from genm.learn.newton import NewtonFuser
 from genm.learn.online import OnlineFuser
-from genm.learn.serving import align_for_model, fuse_with_model
+from genm.model import align_for_model, fuse_with_model
 
 __all__ = [
+    "METHODS",
+    "AutoFuser",
     "BarrierFuser",
     "BoostFuser",
     "CotrainFuser",
+    "EqualFuser",
     "ExactFuser",
     "Fuser",
+    "GivenFuser",
     "NewtonFuser",
     "OnlineFuser",
     "Step",
     "align_for_model",
+    "fit",
     "fuse_with_model",
+    "make_fuser",
 ]

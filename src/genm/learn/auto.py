@@ -1,4 +1,4 @@
-"""What a user gets who does not choose a method: candidates, shrinkage, and the measure they asked for."""
+"""The default method: candidates, shrinkage, and the measure that the user asked for; fusers by name."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -8,36 +8,91 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.folds import fold_of_queries
-from genm._math.linear_algebra import times, weighted_mean
+from genm._math.average_precision import smooth_ap
+from genm._math.linear_algebra import dot, times, weighted_mean
 from genm._math.parallel import over_items
 from genm._math.simplex_optimizers import Ascent, as_distribution, quasi_newton
+from genm._math.tiles import mean
+from genm._typing import Floats
 from genm.align import Aligned, renormalize
 from genm.errors import InputError
 from genm.evaluate import Measure, MeasureLike, parse_measure
-from genm.learn.barrier import BarrierFuser
 from genm.learn.base import Fuser, Step
+from genm.learn.batch import BarrierFuser, NewtonFuser
 from genm.learn.boost import BoostFuser
 from genm.learn.cotrain import CotrainFuser
 from genm.learn.exact import ExactFuser
-from genm.learn.newton import NewtonFuser
-from genm.learn.objectives import Beta, Problem
+from genm.learn.objectives import Beta, Problem, Scorer, direct_search, fold_of_queries, with_level
 from genm.learn.online import OnlineFuser
-from genm.learn.scorer import Scorer, direct_search, with_level
-from genm.learn.selections import Nearby, Simple
 from genm.learn.starts import simple_starts
 from genm.model import Model
-
-Array = NDArray[np.float64]
 
 SHRINKAGE = (0.0, 0.25, 0.5, 0.75, 1.0)
 """How far the learned weights are moved towards the simple ones."""
 NORMALIZERS = ("minmax", "zscore", "max", "l2", "reciprocal")
 """What `normalize="auto"` chooses from."""
 
-
 WORTH_POLISHING = 0.001
 """What the exact measure must gain over the smoothed one's optimum; less is fitted to the last digit."""
+
+ONCE_IN_TEN = 1.28
+"""Standard errors that a gain of luck alone exceeds once in ten times."""
+CLOSE_ENOUGH = 1e-4
+"""Gain of a step at which the climbs of the folds stop: they are compared, not kept."""
+
+
+class Simple(NamedTuple):
+    """Every ranker alone and uniform weights, measured once, for any selection of the queries."""
+
+    weights: Floats
+    """(K + 1, K): the K single rankers, then uniform weights."""
+    values: Floats
+    """(K + 1, queries)."""
+    query_weights: Floats
+
+    @classmethod
+    def of(cls, scorer: Scorer, n_rankers: int) -> "Simple":
+        """Measure them."""
+        weights = np.vstack([np.eye(n_rankers), np.full((1, n_rankers), 1.0 / n_rankers)])
+        return cls(weights, np.array([scorer.per_query(one) for one in weights]), scorer.query_weights)
+
+    def select(self, queries: NDArray[np.integer]) -> "Simple":
+        """Return what some of the queries say."""
+        return Simple(self.weights, self.values[:, queries], self.query_weights[queries])
+
+    def means(self) -> list[float]:
+        """Return the measure of each, as the scorer takes its mean."""
+        total = self.query_weights.sum()
+        return [dot(self.query_weights, values) / total for values in self.values]
+
+    @property
+    def targets(self) -> dict[str, Floats]:
+        """Uniform weights and those of the ranker that is best on these queries."""
+        return {"uniform": self.weights[-1], "single": self.weights[int(np.argmax(self.means()[:-1]))]}
+
+
+class Nearby:
+    """Climbs of selections of the queries that begin where the climb of all of them ended.
+
+    What the folds are for is how far the optimum moves when queries are left out, and it moves little: from its
+    curvature a step or two lead there. The first derivatives, those of the common start, are computed once.
+    """
+
+    def __init__(self, problem: Problem, end: Ascent) -> None:
+        self._problem, self._end = problem, end
+        self._begun = smooth_ap(problem.tiles, end.alpha, problem.beta, order=1, smooth_j=problem.smooth_j)
+
+    def __call__(self, queries: NDArray[np.integer], *, tol: float, max_iter: int) -> Ascent:
+        """Return where the climb of these queries ends."""
+        problem, start = self._problem.select(queries), self._end.alpha
+        value, slope = (
+            mean(problem.tiles, per_query[queries]) for per_query in (self._begun.value, self._begun.gradient)
+        )
+
+        def gradient(weights: Floats) -> tuple[float, Floats]:
+            return (float(value), slope) if weights.tobytes() == start.tobytes() else problem.gradient(weights)
+
+        return quasi_newton(gradient, start, tol=tol, max_iter=max_iter, curvature=self._end.curvature)
 
 
 class Shrunk(NamedTuple):
@@ -49,12 +104,6 @@ class Shrunk(NamedTuple):
 
 UNLESS_SHOWN = Shrunk("uniform", 0.75)
 """What is done unless the folds show better: where judged queries are few, most of what is learned is noise."""
-
-
-ONCE_IN_TEN = 1.28
-"""Standard errors that a gain of luck alone exceeds once in ten times."""
-CLOSE_ENOUGH = 1e-4
-"""Gain of a step at which the climbs of the folds stop: they are compared, not kept."""
 
 
 class AutoFuser(Fuser):
@@ -75,7 +124,7 @@ class AutoFuser(Fuser):
 
     beta_: float
     shrunk_: Shrunk
-    learned_: Array
+    learned_: Floats
     """The weights before they were held back."""
     held_out_: float
     """The measure that the chosen way reached in cross-validation inside the training queries."""
@@ -154,7 +203,7 @@ class AutoFuser(Fuser):
         ends = []
         for number, start in enumerate(simple_starts(simple.targets["single"])):
 
-            def watch(iteration: int, alpha: Array, objective: float, number: int = number) -> None:
+            def watch(iteration: int, alpha: Floats, objective: float, number: int = number) -> None:
                 self.history_.append(Step(number, iteration, objective, problem.exact(alpha)))
 
             ends.append(quasi_newton(problem.gradient, start, tol=self.tol, max_iter=self.max_iter, watch=watch))
@@ -174,7 +223,7 @@ class AutoFuser(Fuser):
         ]
         climb_again = Nearby(problem, max(ends, key=lambda end: end.value))
 
-        def held_out(job: tuple[NDArray[np.int64], int]) -> tuple[NDArray[np.intp], Array]:
+        def held_out(job: tuple[NDArray[np.int64], int]) -> tuple[NDArray[np.intp], Floats]:
             fold, f = job
             inside, outside = np.flatnonzero(fold != f), np.flatnonzero(fold == f)
             known = simple.select(inside)
@@ -190,7 +239,7 @@ class AutoFuser(Fuser):
         return ways[best], weighted_mean(reached[best], scorer.query_weights)
 
 
-def clearly_best(reached: Array, query_weights: Array, reference: int) -> int:
+def clearly_best(reached: Floats, query_weights: Floats, reference: int) -> int:
     """Return the way whose gain over the reference is clearest, else the reference.
 
     `reached` holds a row of held-out values per way. A gain that luck would give once in ten times, which is 1.28
@@ -205,13 +254,13 @@ def clearly_best(reached: Array, query_weights: Array, reference: int) -> int:
     return int(np.argmax(clear))
 
 
-def _polish(learned: Array, scorer: Scorer) -> Array:
+def _polish(learned: Floats, scorer: Scorer) -> Floats:
     """Return weights moved on the exact measure, if the smoothed one had missed a real gain."""
     polished = direct_search(scorer, learned, steps=(0.05, 0.02, 0.01, 0.005))
     return polished if scorer.mean(polished) > scorer.mean(learned) + WORTH_POLISHING else learned
 
 
-def _best_of(ends: list[Ascent], scorer: Scorer, simple: Simple) -> Array:
+def _best_of(ends: list[Ascent], scorer: Scorer, simple: Simple) -> Floats:
     """Return the best weights for these queries, over-fitted or not: where climbs ended, or simple ones."""
     *singles, uniform = simple.means()
     known = [(scorer.mean(end.alpha), end.alpha) for end in ends]
@@ -220,17 +269,17 @@ def _best_of(ends: list[Ascent], scorer: Scorer, simple: Simple) -> Array:
     return best if scorer.is_smoothed else direct_search(scorer, best)
 
 
-def simple_weights(scorer: Scorer, n_rankers: int) -> dict[str, Array]:
+def simple_weights(scorer: Scorer, n_rankers: int) -> dict[str, Floats]:
     """Return uniform weights and those of the ranker that is best on the training queries."""
     return Simple.of(scorer, n_rankers).targets
 
 
-def shrink(learned: Array, way: Shrunk, simple: dict[str, Array]) -> Array:
+def shrink(learned: Floats, way: Shrunk, simple: dict[str, Floats]) -> Floats:
     """Return the weights moved a share of the way towards the target."""
     return as_distribution((1.0 - way.amount) * learned + way.amount * simple[way.target])
 
 
-def hold_back(learned: Array, way: Shrunk, simple: dict[str, Array], scorer: Scorer) -> Array:
+def hold_back(learned: Floats, way: Shrunk, simple: dict[str, Floats], scorer: Scorer) -> Floats:
     """Return the learned weights held back as far as chosen, but never below the simple ones in training."""
     least = max(scorer.mean(weights) for weights in simple.values())
     for amount in (*np.linspace(way.amount, 0.0, 11), 0.0):
@@ -249,6 +298,8 @@ _METHODS: dict[str, Callable[..., Fuser]] = {
     "on": OnlineFuser,
     "uns": CotrainFuser,
 }
+
+
 METHODS = tuple(sorted(_METHODS))
 """The names that `fit` and `make_fuser` take."""
 

@@ -1,4 +1,4 @@
-"""The contract of all fusers: what `fit` leaves behind and what can be asked afterwards."""
+"""The contract of all fusers: what `fit` leaves behind, what can be asked afterwards; fixed weights."""
 
 import warnings
 from abc import ABC, abstractmethod
@@ -10,15 +10,16 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from genm._typing import Floats
 from genm.align import Aligned, check_aligned, renormalize
 from genm.errors import ConvergenceWarning, InputError, NotFittedError
 from genm.fuse import fuse_runs
 from genm.learn.objectives import Problem
 from genm.model import Model, OnlineState, named_weights
-from genm.records import Normalizer, Run
+from genm.normalizers import Normalizer
+from genm.records import Run
 from genm.version import __version__
 
-Array = NDArray[np.float64]
 _LONGEST = 40
 """Characters of an option's value that a fuser shows of itself."""
 
@@ -51,7 +52,7 @@ class Fuser(ABC):
     rankers_: tuple[str, ...]
     normalizers_: tuple[Normalizer, ...]
     depths_: tuple[int | None, ...]
-    weights_: Array
+    weights_: Floats
     objective_: float
     history_: list[Step]
     converged_: bool
@@ -131,3 +132,47 @@ class Fuser(ABC):
                 ConvergenceWarning,
                 stacklevel=3,
             )
+
+
+class GivenFuser(Fuser):
+    """Keep the weights that are given. Nothing is learned, so nothing can be held out from learning.
+
+    For a rule, such as equal weights, what this reaches on any queries is what to expect of others. For weights
+    that were learned elsewhere it is that only as far as these queries had no part in it.
+
+    Objective: none. Set: one point of the simplex.
+    """
+
+    method = "given"
+    objective = "none"
+    weight_set = "simplex"
+
+    def __init__(self, weights: tuple[float, ...], *, level: int = 1) -> None:
+        self.weights, self.level = weights, level
+
+    def fit(self, aligned: Aligned) -> Self:
+        """Remember the rankers and the rules of their scores."""
+        self._remember(aligned)
+        self.weights_ = self._weights()
+        self.objective_, self.history_ = 0.0, []
+        self.converged_, self.n_iter_ = True, 0
+        return self
+
+    def _weights(self) -> NDArray[np.float64]:
+        return np.array(self.weights)
+
+
+class EqualFuser(GivenFuser):
+    """Give every ranker the same weight. Nothing is learned, so that held-out figures are those of the rule.
+
+    Objective: none. Set: the one point in the middle of the simplex.
+    """
+
+    method = "equal"
+
+    def __init__(self, *, level: int = 1) -> None:
+        super().__init__((), level=level)
+
+    def _weights(self) -> NDArray[np.float64]:
+        n = len(self.rankers_)
+        return np.full(n, 1.0 / n)

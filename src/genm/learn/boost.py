@@ -3,16 +3,14 @@
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from genm._math.elementary import exponentials, logarithms
 from genm._math.linear_algebra import dot, times
+from genm._typing import Floats
 from genm.align import Aligned
 from genm.learn.base import Fuser, Step
 from genm.learn.batch import check_stopping
 from genm.learn.objectives import Problem
-
-Array = NDArray[np.float64]
 
 
 class BoostFuser(Fuser):
@@ -57,7 +55,7 @@ class BoostFuser(Fuser):
         self._warn_if_stopped_early()
         return self
 
-    def _boost(self, problem: Problem) -> Array:
+    def _boost(self, problem: Problem) -> Floats:
         """Return AdaRank's votes as weights.
 
         P_1 = 1/L; take the ranker with the largest P-weighted AP; its vote is
@@ -83,10 +81,10 @@ class BoostFuser(Fuser):
             P /= P.sum()
         return best
 
-    def _search(self, problem: Problem, weights: Array) -> Array:
+    def _search(self, problem: Problem, weights: Floats) -> Floats:
         known: dict[bytes, float] = {}  # half of a finer grid's points stood on the grid before
 
-        def exact(trial: Array) -> float:
+        def exact(trial: Floats) -> float:
             key = trial.tobytes()
             if key not in known:
                 known[key] = problem.exact(trial)

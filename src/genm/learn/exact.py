@@ -1,37 +1,175 @@
-"""The exact optimum: climb the measure itself along lines on which it is known everywhere, and prove the result."""
+"""The exact optimum: maximise the measure itself along lines on which it is known everywhere, and prove the result.
+
+The exact optimum of the training queries is often an interval narrower than any weight is known. What can be
+relied on is the near-optimal region around it: all weights that lose at most a given amount. It is measured
+along the lines on which one ranker's weight changes and the others keep their proportions.
+"""
 
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Literal, Self
+from typing import Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.climbing import climb
+from genm._math.elementary import logarithms2
 from genm._math.exact.branch_and_bound import Optimum, best_weights
-from genm._math.exact.line_search import line_profile, value_at
-from genm._math.exact.rank_gains import Problem as Tasks
+from genm._math.exact.line_search import NARROWEST, TOLERANCE, Room, climb, line_profile, value_at
+from genm._math.exact.rank_gains import BinaryMeasure, GainProblem, binary_problem, bpref_problem, graded_problem
 from genm._math.simplex_optimizers import quasi_newton
+from genm._typing import Floats
 from genm.align import Aligned
+from genm.align.aligned import UNJUDGED, offsets, per_query
 from genm.errors import ConvergenceWarning, InputError
 from genm.evaluate import Measure, MeasureLike, parse_measure
-from genm.learn.barrier import BarrierFuser
 from genm.learn.base import Fuser, Step
-from genm.learn.newton import NewtonFuser
-from genm.learn.objectives import Beta, Problem
+from genm.learn.batch import BarrierFuser, NewtonFuser
+from genm.learn.objectives import Beta, Problem, Scorer, with_level
 from genm.learn.online import OnlineFuser
-from genm.learn.plateau import Plateau, centre_of_plateau, plateau_around
-from genm.learn.scorer import Scorer, with_level
 from genm.learn.starts import simple_starts
-from genm.learn.tasks import tasks_of
 from genm.model import Model
 from genm.progress import Progress, silent
 
-Array = NDArray[np.float64]
+ROUNDS = 2
+"""How often the centre is moved along every ranker's line: the second time starts from where the first one led."""
+
+_BINARY: dict[str, BinaryMeasure] = {
+    "AP": "AP",
+    "P": "P",
+    "R": "recall",
+    "RR": "RR",
+    "Success": "success",
+    "Rprec": "Rprec",
+    "IPrec": "IPrec",
+}
 
 APART = 1e-3
 """Starts that differ less than this in every weight count as one."""
+
+
+class Plateau(NamedTuple):
+    """For every ranker, between which weights it may stand, the others in proportion, at no more than `loss`."""
+
+    loss: float
+    """What may be lost against the best weights found."""
+    low: Floats
+    """(K) the smallest weight of each ranker; what lies between `low` and `high` has no gap."""
+    high: Floats
+    """(K) the largest."""
+
+    @property
+    def width(self) -> Floats:
+        """How much each ranker's weight may vary: a wide interval says that the weight hardly matters."""
+        return self.high - self.low
+
+
+def plateau_around(problem: GainProblem, weights: Floats, floor: float, loss: float) -> Plateau:
+    """Return the plateau around `weights`: along each ranker's line, as far as the measure keeps to `floor`."""
+    room: Room = []
+    spans = [_span(problem, weights, k, floor, room) for k in range(len(weights))]
+    return Plateau(loss, np.array([low for low, _ in spans]), np.array([high for _, high in spans]))
+
+
+def centre_of_plateau(
+    problem: GainProblem, weights: Floats, floor: float, value: Callable[[Floats], float]
+) -> Floats:
+    """Return weights in the middle of the plateau: moved to the middle of one ranker's interval after another.
+
+    The measure never falls below `floor`, as `value` measures it.
+    """
+    room: Room = []
+    for _ in range(ROUNDS):
+        for k in range(len(weights)):
+            low, high = _span(problem, weights, k, floor, room)
+            middle = 0.5 * (low + high)
+            moved = (1.0 - middle) * others_of(weights, k)
+            moved[k] = middle
+            if value(moved) >= floor - TOLERANCE:  # rows that all but tie may fall the other way once rounded
+                weights = moved
+    return weights
+
+
+def others_of(weights: Floats, k: int) -> Floats:
+    """Return the weights without ranker k, in proportion; uniform ones if ranker k had everything."""
+    others = weights.copy()
+    others[k] = 0.0
+    total = others.sum()
+    if total > 0.0:
+        return np.asarray(others / total)
+    others[:] = 1.0 / max(len(weights) - 1, 1)
+    others[k] = 0.0
+    return others
+
+
+def _span(problem: GainProblem, weights: Floats, k: int, floor: float, room: Room) -> tuple[float, float]:
+    """Return between which weights of ranker k the measure keeps to `floor`, without a gap around its own."""
+    here = float(weights[k])
+    if len(weights) == 1:
+        return here, here
+    others = others_of(weights, k)
+    line = line_profile(problem, others, np.eye(len(weights))[k] - others, 0.0, 1.0, whole=True, room=room)
+    narrow = np.diff(line.breakpoints) <= NARROWEST
+    lost = (line.values < floor - TOLERANCE) & ~narrow
+    at = min(max(int(np.searchsorted(line.breakpoints, here, side="right")) - 1, 0), len(lost) - 1)
+    if lost[at]:  # these weights owe their value to an accidental tie, and the smallest change loses it
+        return here, here
+    before, after = np.flatnonzero(lost[:at]), np.flatnonzero(lost[at:])
+    low = float(line.breakpoints[before[-1] + 1]) if len(before) else 0.0
+    high = float(line.breakpoints[at + after[0]]) if len(after) else 1.0
+    return min(low, here), max(high, here)
+
+
+def tasks_of(aligned: Aligned, measure: Measure) -> GainProblem:
+    """Return what the exact methods maximise: the measure's weighted mean over all queries of `aligned`.
+
+    Relevant documents that no ranker returned count as everywhere else; where the measure passes over unjudged
+    documents, their rows are left out. To Judged every judged document is relevant, whatever its grade.
+    """
+    starts, scores, relevance = aligned.starts, aligned.scores, aligned.relevance
+    weights, known = aligned.query_weights, aligned.n_relevant(measure.rel)
+    if measure.name == "Judged":
+        judged = relevance != UNJUDGED
+        counts = per_query(judged, starts)
+        return binary_problem(starts, scores, judged, counts, weights, measure="judged", cutoff=measure.cutoff)
+    if measure.judged_only or measure.name == "Bpref":
+        judged = relevance >= 0
+        starts, scores, relevance = offsets(per_query(judged, starts)), scores[judged], relevance[judged]
+    if measure.name == "Bpref":
+        others = aligned.n_relevant(0) - known
+        return bpref_problem(starts, scores, relevance >= measure.rel, known, others, weights)
+    if measure.name == "nDCG":
+        gains, ideal = _gains(relevance, measure), _ideal(aligned, measure)
+        return graded_problem(starts, scores, gains, ideal, weights, cutoff=measure.cutoff)
+    return binary_problem(
+        starts,
+        scores,
+        relevance >= measure.rel,
+        known,
+        weights,
+        measure=_BINARY[measure.name],
+        cutoff=measure.cutoff,
+        recall=measure.recall or 0.0,
+    )
+
+
+def _gains(relevance: NDArray[np.int32], measure: Measure) -> Floats:
+    """Return what a document of each grade is worth; grades below 1, and unjudged documents, nothing."""
+    grades = np.maximum(relevance, 0).astype(np.float64)
+    return np.exp2(grades) - 1.0 if measure.dcg == "exp-log2" else grades
+
+
+def _ideal(aligned: Aligned, measure: Measure) -> Floats:
+    """Return each query's DCG under the best ranking of all its judged documents, retrieved or not."""
+    retrieved, missing = _gains(aligned.relevance, measure), _gains(aligned.unretrieved, measure)
+    ideal = np.zeros(len(aligned.queries))
+    for q in range(len(ideal)):
+        own = retrieved[aligned.starts[q] : aligned.starts[q + 1]]
+        others = missing[aligned.unretrieved_starts[q] : aligned.unretrieved_starts[q + 1]]
+        gains = np.sort(np.concatenate((own[own > 0], others[others > 0])))[::-1][: measure.cutoff]
+        ideal[q] = (gains / logarithms2(np.arange(2.0, len(gains) + 2.0))).sum()
+    return ideal
 
 
 class ExactFuser(Fuser):
@@ -55,7 +193,7 @@ class ExactFuser(Fuser):
     objective = "the exact measure"
     weight_set = "simplex"
 
-    best_weights_: Array
+    best_weights_: Floats
     """The best weights found; `weights_` are these or the plateau's centre."""
     best_value_: float
     """The measure at the best weights, on the training queries."""
@@ -145,7 +283,7 @@ class ExactFuser(Fuser):
                 f"n_climbs={self.n_climbs}, n_random={self.n_random}: expected at least 1 climb and 0 random lines."
             )
 
-    def _search(self, smooth: Problem, scorer: Scorer, tasks: Tasks) -> tuple[Array, Optimum | None]:
+    def _search(self, smooth: Problem, scorer: Scorer, tasks: GainProblem) -> tuple[Floats, Optimum | None]:
         """Return the best weights that starts and lines lead to, and what is proved of them."""
         starts = self._starts(smooth, scorer)
         best, n_rankers = starts[0], len(smooth.rankers)
@@ -166,7 +304,7 @@ class ExactFuser(Fuser):
                 best, reached = end, value
         return best, None
 
-    def _starts(self, smooth: Problem, scorer: Scorer) -> list[Array]:
+    def _starts(self, smooth: Problem, scorer: Scorer) -> list[Floats]:
         """Return the best of the simple weights and of the smoothed MAP's optima near them, the best first."""
         n = len(smooth.rankers)
         uniform, units = np.full(n, 1.0 / n), list(np.eye(n))
@@ -178,13 +316,13 @@ class ExactFuser(Fuser):
             warnings.simplefilter("ignore", ConvergenceWarning)  # any point will do to begin at
             smoothed = NewtonFuser(seed=self.seed), BarrierFuser(seed=self.seed), OnlineFuser()
             found += [fuser.fit_problem(smooth).weights_ for fuser in smoothed]
-        kept: list[Array] = []
+        kept: list[Floats] = []
         for weights in sorted([*found, uniform, *units], key=scorer.mean, reverse=True):
             if all(float(np.abs(weights - other).max()) > APART for other in kept):
                 kept.append(weights)
         return kept[: self.n_climbs]
 
-    def _prove(self, smooth: Problem, scorer: Scorer, tasks: Tasks, best: Array) -> Array:
+    def _prove(self, smooth: Problem, scorer: Scorer, tasks: GainProblem, best: Floats) -> Floats:
         """Search the whole simplex and return its best weights, or those known before if they are as good."""
         begun = time.monotonic()
         self.optimum_ = best_weights(tasks, gap=self.gap, seconds=self.seconds, start=best, progress=self.progress)
@@ -195,13 +333,13 @@ class ExactFuser(Fuser):
         self.converged_ = in_time or self.optimum_.upper - max(value, reached) <= self.gap
         return self.optimum_.weights if value > reached else best
 
-    def _record(self, start: int, iteration: int, weights: Array, smooth: Problem, scorer: Scorer) -> float:
+    def _record(self, start: int, iteration: int, weights: Floats, smooth: Problem, scorer: Scorer) -> float:
         value = scorer.mean(weights)
         self.history_.append(Step(start, iteration, value, smooth.exact(weights)))
         return value
 
 
-def _best_of_line(tasks: Tasks) -> Optimum:
+def _best_of_line(tasks: GainProblem) -> Optimum:
     """Return the best of all weights of two rankers, which one line holds."""
     line = line_profile(tasks, np.array([0.0, 1.0]), np.array([1.0, -1.0]), 0.0, 1.0)
     weights = np.array([line.middle, 1.0 - line.middle])

@@ -1,23 +1,25 @@
-"""The training queries as the kernels want them: exact and smoothed MAP of any weights.
+"""What learning maximises on the training queries: exact and smoothed MAP, or any measure; folds.
 
-Queries without a relevant document teach nothing and are set aside, with a count.
+Queries with no relevant documents are skipped and counted.
 """
 
 import copy
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.average_precision import smooth_ap
-from genm._math.exact_ap import exact_ap
+from genm._math.average_precision import exact_ap, smooth_ap
+from genm._math.fusion import weighted_sum
+from genm._math.linear_algebra import weighted_mean
 from genm._math.tiles import Tiles, build_tiles, mean, relabel, take, take_rankers
-from genm._math.weighted import weighted_sum
+from genm._typing import Floats
 from genm.align import Aligned, check_aligned
 from genm.errors import InputError
+from genm.evaluate import AlignedEvaluator, Measure
 
-Array = NDArray[np.float64]
 Beta = float | Literal["auto"]
 
 PAPER_BETA = 200.0
@@ -100,24 +102,24 @@ class Problem:
         counts = np.concatenate(([0], np.cumsum(relevant)))[self.tiles.rows]
         return self._with(tiles=relabel(self.tiles, relevant, counts[:, 1] - counts[:, 0]))
 
-    def exact_per_query(self, weights: Array) -> Array:
+    def exact_per_query(self, weights: Floats) -> Floats:
         """Return the average precision of every kept query, ties settled as trec_eval does (P1's summands)."""
         return exact_ap(self.tiles, weights)
 
-    def exact(self, weights: Array) -> float:
+    def exact(self, weights: Floats) -> float:
         """Return the mean average precision (P1)."""
         return float(mean(self.tiles, self.exact_per_query(weights)))
 
-    def value(self, weights: Array) -> float:
+    def value(self, weights: Floats) -> float:
         """Return the smoothed objective."""
         return float(mean(self.tiles, smooth_ap(self.tiles, weights, self.beta, smooth_j=self.smooth_j).value))
 
-    def gradient(self, weights: Array) -> tuple[float, Array]:
+    def gradient(self, weights: Floats) -> tuple[float, Floats]:
         """Return the smoothed objective and its gradient (Eq. 16)."""
         found = smooth_ap(self.tiles, weights, self.beta, smooth_j=self.smooth_j, order=1)
         return float(mean(self.tiles, found.value)), mean(self.tiles, found.gradient)
 
-    def derivatives(self, weights: Array) -> tuple[float, Array, Array]:
+    def derivatives(self, weights: Floats) -> tuple[float, Floats, Floats]:
         """Return the smoothed objective, its gradient (Eq. 16) and its Hessian (Eq. 17 as in Appendix A)."""
         found = smooth_ap(self.tiles, weights, self.beta, smooth_j=self.smooth_j, order=2)
         return float(mean(self.tiles, found.value)), mean(self.tiles, found.gradient), found.hessian
@@ -157,7 +159,84 @@ def beta_of(aligned: Aligned) -> float:
     return sharpness_for(np.bincount(within, (scores - mean_score[within]) ** 2) / counts)
 
 
-def sharpness_for(variances: Array) -> float:
+def sharpness_for(variances: Floats) -> float:
     """Return beta for the variances of fused scores within queries: 20 over the median standard deviation."""
     spread = float(np.sqrt(np.median(variances))) if len(variances) else 0.0
     return PAPER_BETA if not spread > 0.0 else min(20.0 / spread, 1e300)
+
+
+class Scorer:
+    """Exact values of one measure, per training query; average precision takes the quick way."""
+
+    def __init__(self, aligned: Aligned | None, problem: Problem, measure: Measure, level: int) -> None:
+        self.measure = with_level(measure, level)
+        self._problem = problem
+        self._quick = self.measure == Measure("AP", rel=self.measure.rel)
+        self.query_weights = problem.tiles.query_weights
+        if not self._quick:
+            if aligned is None:
+                raise InputError(f"measure {self.measure}: expected aligned runs. Only AP does without.")
+            whole = len(problem.kept) == len(aligned.queries)
+            self._aligned = aligned if whole else aligned.select(problem.kept)
+            self._evaluator = AlignedEvaluator(self._aligned, [self.measure])
+
+    @property
+    def is_smoothed(self) -> bool:
+        """Whether the smoothed objective climbs this very measure."""
+        return self._quick
+
+    def per_query(self, weights: Floats) -> Floats:
+        """Return the measure of every training query."""
+        if self._quick:
+            return self._problem.exact_per_query(weights)
+        return self._evaluator.values(weights)[:, 0]
+
+    def mean(self, weights: Floats) -> float:
+        """Return the measure's mean over the training queries."""
+        return weighted_mean(self.per_query(weights), self.query_weights)
+
+    def select(self, queries: NDArray[np.integer]) -> "Scorer":
+        """Return the scorer of some of the training queries."""
+        other = copy.copy(self)
+        other._problem = self._problem.select(queries)
+        other.query_weights = self.query_weights[queries]
+        if not self._quick:
+            other._aligned = self._aligned.select(queries)
+            other._evaluator = AlignedEvaluator(other._aligned, [self.measure])
+        return other
+
+
+def with_level(measure: Measure, level: int) -> Measure:
+    """Return the measure with `level` as its lowest relevant grade, where it has one and none was given."""
+    takes_no_level = measure.name in ("nDCG", "Judged")
+    return measure if takes_no_level or measure.rel != 1 else replace(measure, rel=level)
+
+
+def direct_search(scorer: Scorer, start: Floats, *, steps: tuple[float, ...] = (0.2, 0.1, 0.05, 0.02)) -> Floats:
+    """Climb the measure itself by moving weight from one ranker to another, ever less at a time.
+
+    For measures that have no smoothed form here. Deterministic: pairs are tried in order, the first gain is
+    taken.
+    """
+    weights, reached, n = start, scorer.mean(start), len(start)
+    for step in steps:
+        moved = True
+        while moved:
+            moved = False
+            for i in range(n):
+                for j in range(n):
+                    amount = min(step, weights[i])
+                    if i == j or amount <= 0.0:
+                        continue
+                    trial = weights.copy()
+                    trial[i] -= amount
+                    trial[j] += amount
+                    value = scorer.mean(trial)
+                    if value > reached + 1e-12:
+                        weights, reached, moved = trial, value, True
+    return weights
+
+
+def fold_of_queries(n_queries: int, n_folds: int, seed: int) -> NDArray[np.int64]:
+    """Return each query's fold, 0 to n_folds - 1: shuffled by the seed, sizes differ by at most one."""
+    return np.random.default_rng(seed).permutation(np.arange(n_queries) % n_folds)

@@ -3,24 +3,21 @@
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from genm._math.average_precision import smooth_ap
 from genm._math.linear_algebra import dot
 from genm._math.parallel import over_items
 from genm._math.simplex_optimizers import as_distribution, project_to_simplex
 from genm._math.tiles import Tiles, build_tiles, take
+from genm._typing import Floats
 from genm.align import Aligned, check_aligned
 from genm.errors import InputError, ModelError
 from genm.learn.base import Fuser, Step
 from genm.learn.batch import check_stopping
 from genm.learn.objectives import Beta, Problem, beta_of, check_beta
-from genm.learn.schedule import STRIDE, Schedule, check_free, check_schedule
-from genm.learn.starts import Starts, starting_points
+from genm.learn.starts import STRIDE, Schedule, Starts, check_free, check_schedule, starting_points
 from genm.model import Model, OnlineState
 from genm.records import check_kind
-
-Array = NDArray[np.float64]
 
 
 class OnlineFuser(Fuser):
@@ -43,9 +40,9 @@ class OnlineFuser(Fuser):
     weight_set = "free (paper) or simplex (adaptive)"
 
     beta_: float
-    raw_weights_: Array
+    raw_weights_: Floats
     n_seen_: int
-    memory_: Array
+    memory_: Floats
 
     def __init__(
         self,
@@ -126,14 +123,14 @@ class OnlineFuser(Fuser):
         fuser.history_, fuser.converged_, fuser.n_iter_, fuser.objective_ = [], False, 0, np.nan
         return fuser
 
-    def _begin(self, beta: float, start: Array) -> None:
+    def _begin(self, beta: float, start: Floats) -> None:
         check_schedule(self.schedule)
         self.beta_, self.raw_weights_, self.n_seen_ = beta, start.copy(), 0
         self.weights_ = as_distribution(start)
         # adaptive: the sum of squared gradients, the sum of the path's weights, and the weighted path
         self.memory_ = np.zeros(2 + len(start)) if self.schedule == "adaptive" else np.zeros(0)
 
-    def _step(self, gradient: Array) -> None:
+    def _step(self, gradient: Floats) -> None:
         self.n_seen_ += 1
         if self.schedule == "paper":
             self.raw_weights_ = self.raw_weights_ + gradient / (1 + self.n_seen_)
@@ -147,12 +144,12 @@ class OnlineFuser(Fuser):
         self.memory_[1] += self.n_seen_
         self.memory_[2:] += self.n_seen_ * self.raw_weights_
 
-    def _served(self) -> Array:
+    def _served(self) -> Floats:
         if self.schedule == "adaptive" and self.n_seen_ > 0:
             return np.asarray(self.memory_[2:] / self.memory_[1])
         return self.raw_weights_
 
-    def _passes(self, problem: Problem, number: int, start: Array) -> "OnlineFuser":
+    def _passes(self, problem: Problem, number: int, start: Floats) -> "OnlineFuser":
         """Return a fuser that has passed over the queries until its objective stood still."""
         path = OnlineFuser(schedule=self.schedule, beta=problem.beta, level=self.level, free=self.free)
         path._begin(problem.beta, start)

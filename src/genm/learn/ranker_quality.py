@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from genm._math.linear_algebra import nonnegative_solution, product, row_products, symmetric_eigen
 from genm._math.scaling import rank_lists
 from genm._math.simplex_optimizers import as_distribution
+from genm._typing import Floats
 from genm.align import Aligned
 from genm.errors import InputError
 
-Array = NDArray[np.float64]
 Labels = Literal["top", "threshold"]
 
 RIDGE = 0.2
@@ -33,15 +33,15 @@ COPY = 0.8
 class Quality:
     """What the rankers' tops say about the rankers."""
 
-    overlap: Array
+    overlap: Floats
     """(K, K) share of one ranker's top that another has too, less what chance would give; 1 with itself."""
-    specificity: Array
+    specificity: Floats
     """Different documents in a ranker's tops of all queries (an effective number), as a share of the places."""
-    height: Array
+    height: Floats
     """How far a ranker's top stands above its mean score of the query, on the scale that the weights see."""
 
     @property
-    def agreement(self) -> Array:
+    def agreement(self) -> Floats:
         """Each ranker's overlap with the others, in the mean; copies of it have no say, unless all are copies."""
         others = ~np.eye(len(self.overlap), dtype=np.bool_)
         say = np.where(others, np.clip((1.0 - self.overlap) / (1.0 - COPY), 0.0, 1.0), 0.0)
@@ -49,7 +49,7 @@ class Quality:
         return np.asarray((say * self.overlap).sum(axis=1) / np.maximum(say.sum(axis=1), 1e-9))
 
     @property
-    def merit(self) -> Array:
+    def merit(self) -> Floats:
         """The root of agreement times specificity: an estimate of quality, up to a factor.
 
         The root, because agreement is partly a matter of standing in the middle of similar rankers; a ranker that
@@ -57,7 +57,7 @@ class Quality:
         """
         return np.asarray(np.sqrt(self.agreement) * self.specificity)
 
-    def shares(self) -> Array:
+    def shares(self) -> Floats:
         """Return each ranker's share of the say: the best blend if merit were correlation with relevance.
 
         That blend is the inverse of the rankers' correlations times merit, here with overlaps for correlations,
@@ -70,12 +70,12 @@ class Quality:
         sizes = np.maximum(sizes, RIDGE)  # less what chance would give, overlaps may lose a square's shape
         return nonnegative_solution(product(axes * sizes, axes.T), self.merit / best)
 
-    def weights(self) -> Array:
+    def weights(self) -> Floats:
         """Return the shares as weights: a ranker whose top stands high above the rest needs less."""
         return as_distribution(self.shares() * units_of(self.height))
 
 
-def units_of(height: Array) -> Array:
+def units_of(height: Floats) -> Floats:
     """Return 1 / height, 0 for a ranker without one, and 1 for all if none has."""
     if not (height > 0.0).any():
         return np.ones(len(height))
@@ -131,7 +131,7 @@ def estimate_quality(aligned: Aligned, marks: NDArray[np.bool_]) -> Quality:
     return Quality(overlap, sizes / np.maximum((named**2).sum(axis=1), 1.0), _heights(aligned, marks))
 
 
-def _heights(aligned: Aligned, marks: NDArray[np.bool_]) -> Array:
+def _heights(aligned: Aligned, marks: NDArray[np.bool_]) -> Floats:
     """Return the mean, over a ranker's marked documents, of their scores less the query's mean score."""
     lengths = np.diff(aligned.starts)
     filled = lengths > 0

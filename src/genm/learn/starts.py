@@ -1,18 +1,25 @@
-"""Where iterations begin."""
+"""Starting points of the iterations, and step lengths of stochastic ascent."""
 
 import itertools
 from collections.abc import Sequence
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from genm._typing import Floats
 from genm.errors import InputError
 
-Array = NDArray[np.float64]
 Starts = Sequence[Sequence[float]] | NDArray[np.float64] | None
 
+Schedule = Literal["paper", "adaptive"]
+"""paper: 1/t, Section 4.2's choice; adaptive: shrinking with the size of the gradients met so far."""
 
-def starting_points(n_rankers: int, *, seed: int, given: Starts = None, free: bool = False) -> Array:
+STRIDE = 0.25
+"""The adaptive schedule's first step, as a share of the simplex's edge."""
+
+
+def starting_points(n_rankers: int, *, seed: int, given: Starts = None, free: bool = False) -> Floats:
     """Return starting points, one per row, each a distribution.
 
     All 2^K - 1 binary vectors up to six rankers, as in Section 5.1; beyond that the K unit vectors, uniform
@@ -31,7 +38,7 @@ def starting_points(n_rankers: int, *, seed: int, given: Starts = None, free: bo
     return points if free else _scaled(points[1:])
 
 
-def simple_starts(single: Array) -> list[Array]:
+def simple_starts(single: Floats) -> list[Floats]:
     """Return where a few climbs begin: uniform weights, and half-way from there to those of the best single ranker.
 
     One ranker leaves nothing to climb.
@@ -40,7 +47,7 @@ def simple_starts(single: Array) -> list[Array]:
     return [uniform, 0.5 * uniform + 0.5 * single] if len(single) > 1 else []
 
 
-def _checked(points: Array, n_rankers: int, *, free: bool) -> Array:
+def _checked(points: Floats, n_rankers: int, *, free: bool) -> Floats:
     if points.ndim != 2 or points.shape[1] != n_rankers:
         raise InputError(f"starts: expected rows of {n_rankers} weights; found an array of shape {points.shape}.")
     if not np.isfinite(points).all() or (points < 0).any():
@@ -52,5 +59,20 @@ def _checked(points: Array, n_rankers: int, *, free: bool) -> Array:
     return _scaled(points)
 
 
-def _scaled(points: Array) -> Array:
+def _scaled(points: Floats) -> Floats:
     return np.asarray(points / points.sum(axis=1, keepdims=True))
+
+
+def check_schedule(schedule: str) -> Schedule:
+    """Return the schedule if there is one of that name."""
+    if schedule == "paper":
+        return "paper"
+    if schedule == "adaptive":
+        return "adaptive"
+    raise InputError(f"schedule={schedule!r}: expected one of {', '.join(get_args(Schedule))}.")
+
+
+def check_free(*, free: bool, schedule: str) -> None:
+    """Refuse free weights where every step is led back to the simplex."""
+    if free and schedule != "paper":
+        raise InputError('free=True: expected schedule="paper"; the adaptive steps stay on the simplex.')

@@ -8,17 +8,16 @@ from importlib import import_module
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from genm._math.linear_algebra import row_products
 from genm._math.parallel import n_threads
+from genm._typing import Floats
 from genm.cache import Arrays, cached, content_key
 from genm.errors import InputError, NotFittedError
 from genm.progress import Progress, silent
 from genm.rankers.text import Texts
 
-Array = NDArray[np.float64]
 A = TypeVar("A")
 T = TypeVar("T")
 
@@ -53,7 +52,7 @@ class Ranker(ABC):
         self.documents_ = documents
         return self
 
-    def score(self, queries: Texts) -> Array:
+    def score(self, queries: Texts) -> Floats:
         """Return one row per query with a score for every document; empty queries and documents score 0."""
         if not hasattr(self, "learned_"):
             raise NotFittedError(f"{self.name}: expected a fitted ranker; found one before `fit`. Call fit first.")
@@ -84,7 +83,7 @@ class Ranker(ABC):
     def _learn(self, documents: Texts, progress: Progress) -> Arrays: ...
 
     @abstractmethod
-    def _score(self, queries: Texts) -> Array: ...
+    def _score(self, queries: Texts) -> Floats: ...
 
 
 def one_blas_thread() -> AbstractContextManager[object]:
@@ -110,12 +109,12 @@ def content(texts: Texts, reads: Literal["terms", "text"]) -> str:
     return content_key(texts.vocabulary, c.indptr.astype(np.int64), c.indices.astype(np.int64), c.data)
 
 
-def cosines(queries: Array, documents: Array) -> Array:
+def cosines(queries: Floats, documents: Floats) -> Floats:
     """Return the cosine of every query row with every document row; a row of zeros gives 0."""
     return row_products(unit_rows(queries), unit_rows(documents))
 
 
-def unit_rows(rows: Array) -> Array:
+def unit_rows(rows: Floats) -> Floats:
     """Return the rows scaled to length 1; rows of zeros stay."""
     return rows * inverse(np.sqrt((rows * rows).sum(axis=1)))[:, None]
 
@@ -125,21 +124,21 @@ def unit_rows_sparse(rows: csr_array) -> csr_array:
     return scale_rows(rows, inverse(np.sqrt(np.asarray((rows * rows).sum(axis=1)).ravel())))
 
 
-def scale_rows(rows: csr_array, factors: Array) -> csr_array:
+def scale_rows(rows: csr_array, factors: Floats) -> csr_array:
     """Return the sparse rows, each multiplied by its factor."""
     scaled = rows.copy()
     scaled.data = scaled.data * np.repeat(factors, np.diff(rows.indptr))
     return scaled
 
 
-def scale_columns(rows: csr_array, factors: Array) -> csr_array:
+def scale_columns(rows: csr_array, factors: Floats) -> csr_array:
     """Return the sparse rows with every column multiplied by its factor."""
     scaled = rows.copy()
     scaled.data = scaled.data * factors[rows.indices]
     return scaled
 
 
-def inverse(values: Array) -> Array:
+def inverse(values: Floats) -> Floats:
     """Return 1 / value, and 0 where the value is 0."""
     return np.divide(1.0, values, out=np.zeros_like(values), where=values > 0)
 

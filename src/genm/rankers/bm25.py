@@ -5,10 +5,11 @@ from typing import ClassVar, Literal
 import numpy as np
 from scipy.sparse import csr_array
 
+from genm._typing import Floats
 from genm.cache import Arrays
 from genm.errors import InputError, MissingExtraError
 from genm.progress import Progress
-from genm.rankers.base import Array, Ranker, check_choice
+from genm.rankers.base import Ranker, check_choice
 from genm.rankers.text import Texts
 
 Method = Literal["lucene", "robertson", "atire"]
@@ -55,9 +56,9 @@ class Bm25Ranker(Ranker):
         progress(self.name, 1, 1)
         return {part: index.scores[part] for part in ("data", "indices", "indptr")}
 
-    def _score(self, queries: Texts) -> Array:
+    def _score(self, queries: Texts) -> Floats:
         learned, shape = self.learned_, self.documents_.counts.shape
         # bm25s keeps the score of every (word, document) pair, word by word: rows of words, columns of documents
         by_word = csr_array((learned["data"], learned["indices"], learned["indptr"]), shape=shape[::-1])
-        scores: Array = np.asarray((queries.counts @ by_word).toarray(), np.float64)
+        scores: Floats = np.asarray((queries.counts @ by_word).toarray(), np.float64)
         return scores

@@ -8,14 +8,15 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from genm._typing import Floats
 from genm.cache import Arrays
 from genm.errors import MissingExtraError
 from genm.progress import Progress
-from genm.rankers.base import Array, Ranker, check_choice, cosines
+from genm.rankers.base import Ranker, check_choice, cosines
 from genm.rankers.text import Texts
 
 Model = Literal["wordllama", "minilm"]
-Embed = Callable[[Sequence[str]], Array]
+Embed = Callable[[Sequence[str]], Floats]
 
 
 class DenseRanker(Ranker):
@@ -36,10 +37,10 @@ class DenseRanker(Ranker):
         progress(self.name, 1, 1)
         return {"documents": embedded}
 
-    def _score(self, queries: Texts) -> Array:
+    def _score(self, queries: Texts) -> Floats:
         return cosines(self._embedded(queries), self.learned_["documents"])
 
-    def _embedded(self, texts: Texts) -> Array:
+    def _embedded(self, texts: Texts) -> Floats:
         """Embed the texts that hold a word; the others stay at zero and so score 0."""
         full = [i for i, text in enumerate(texts.raw) if text.strip()]
         embed = _LOADERS[self.model]()
@@ -62,7 +63,7 @@ def _wordllama() -> Embed:
     # over the network.
     model = wordllama.WordLlama.load(cache_dir=Path(wordllama.__file__).parent, disable_download=True)
 
-    def embed(texts: Sequence[str]) -> Array:
+    def embed(texts: Sequence[str]) -> Floats:
         return np.asarray(model.embed(list(texts), norm=False), np.float64)
 
     return embed
@@ -78,7 +79,7 @@ def _minilm() -> Embed:
         raise MissingExtraError("dense ranker (minilm)", "dense") from missing
     model = SentenceTransformer(str(Path(package.__path__[0]) / "model"), device="cpu")
 
-    def embed(texts: Sequence[str]) -> Array:
+    def embed(texts: Sequence[str]) -> Floats:
         return np.asarray(model.encode(list(texts), show_progress_bar=False), np.float64)
 
     return embed

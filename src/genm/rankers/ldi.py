@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from genm._math import lda_gibbs
+from genm._math import topic_models
+from genm._typing import Floats
 from genm.cache import Arrays
 from genm.errors import InputError
 from genm.progress import Progress
-from genm.rankers.base import Array, Ranker, check_sizes, cosines, in_threads
+from genm.rankers.base import Ranker, check_sizes, cosines, in_threads
 from genm.rankers.text import Texts
 
 Topics = NDArray[np.unsignedinteger]
@@ -79,13 +80,13 @@ class LdiRanker(Ranker):
                 seed=(self.seed, *group),
             )
 
-        n_groups = -(-self.n_chains // lda_gibbs.N_CHAINS)
+        n_groups = -(-self.n_chains // topic_models.N_CHAINS)
         groups = list(itertools.product(self.n_topics, range(n_groups)))
         found = iter(in_threads(sample, groups, self.name, progress, cost=operator.itemgetter(0)))
         most = self.n_chains * self.n_samples
         return {f"topics{k}": np.concatenate([next(found) for _ in range(n_groups)])[:most] for k in self.n_topics}
 
-    def _score(self, queries: Texts) -> Array:
+    def _score(self, queries: Texts) -> Floats:
         total = np.zeros((len(queries.raw), len(self.documents_.raw)))
         n_models = 0
         for words in self._models():
@@ -93,7 +94,7 @@ class LdiRanker(Ranker):
             n_models += 1
         return total / n_models
 
-    def _models(self) -> Iterator[Array]:
+    def _models(self) -> Iterator[Floats]:
         """Yield the topics of words under every sample."""
         counts = self.documents_.counts
         for k in self.n_topics:
@@ -101,7 +102,7 @@ class LdiRanker(Ranker):
                 yield topics_of_words(word_distributions(counts, topic, k, self.eta))
 
 
-def topics_of_words(phi: Array) -> Array:
+def topics_of_words(phi: Floats) -> Floats:
     """Return W transposed, a row per word, from phi (topics, words): phi normalised over the topics."""
     return np.ascontiguousarray((phi / phi.sum(axis=0)).T) if phi.shape[1] else np.zeros(phi.shape[::-1])
 
@@ -122,26 +123,26 @@ def sample_topics(
     """
     generator = np.random.default_rng(seed)
     starts, words = tokens_of(counts)
-    size = (len(words), lda_gibbs.N_CHAINS)
+    size = (len(words), topic_models.N_CHAINS)
     topic = generator.integers(0, n_topics, size, dtype=np.int32)
-    n_wz = lda_gibbs.count_words(words, topic, counts.shape[1], n_topics)
+    n_wz = topic_models.count_words(words, topic, counts.shape[1], n_topics)
     n_z = n_wz.sum(axis=0, dtype=np.float64)
     samples: list[Topics] = []
     for left in reversed(range(n_sweeps)):
         draws = generator.random(size, dtype=np.float32)
-        lda_gibbs.sweep(starts, words, topic, n_wz, n_z, draws, alpha, eta)
+        topic_models.sweep(starts, words, topic, n_wz, n_z, draws, alpha, eta)
         if left % APART == 0 and left < APART * n_samples:
             samples.append(topic.astype(np.min_scalar_type(n_topics - 1)))
-    return np.stack(samples).transpose(2, 0, 1).reshape(lda_gibbs.N_CHAINS * n_samples, len(words))
+    return np.stack(samples).transpose(2, 0, 1).reshape(topic_models.N_CHAINS * n_samples, len(words))
 
 
-def word_distributions(counts: csr_array, topic: Topics, n_topics: int, eta: float) -> Array:
+def word_distributions(counts: csr_array, topic: Topics, n_topics: int, eta: float) -> Floats:
     """Return phi (topics, words) of one sample: an assignment of topics to the tokens of the counts."""
     _, words = tokens_of(counts)
     place = topic * np.int64(counts.shape[1]) + words
     n_zw = np.bincount(place, minlength=n_topics * counts.shape[1]).reshape(n_topics, counts.shape[1])
     smoothed = n_zw + eta
-    phi: Array = smoothed / smoothed.sum(axis=1, keepdims=True)
+    phi: Floats = smoothed / smoothed.sum(axis=1, keepdims=True)
     return phi
 
 

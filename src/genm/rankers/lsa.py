@@ -6,11 +6,12 @@ import numpy as np
 from scipy.linalg import eigh, qr, svd
 from scipy.sparse import csr_array
 
+from genm._typing import Floats
 from genm.cache import Arrays
 from genm.progress import Progress
-from genm.rankers.base import Array, Ranker, check_choice, check_sizes, cosines, inverse, scale_columns
+from genm.rankers.base import Ranker, check_choice, check_sizes, cosines, inverse, scale_columns
 from genm.rankers.text import Texts
-from genm.rankers.weighting import entropy_weights, inverse_document_frequency, local_weights
+from genm.rankers.tfidf import entropy_weights, inverse_document_frequency, local_weights
 
 Weighting = Literal["log-entropy", "log-idf", "tf-idf"]
 
@@ -43,7 +44,7 @@ class LsaRanker(Ranker):
         progress(self.name, 1, 1)
         return {"weights": weights, "terms": np.ascontiguousarray(right.T)}
 
-    def _score(self, queries: Texts) -> Array:
+    def _score(self, queries: Texts) -> Floats:
         asked, held = (self._weighted(t.counts, self.learned_["weights"]) for t in (queries, self.documents_))
         # A V = U S: documents scaled by the singular values; an empty text comes out as exact zeros
         projected, documents = asked @ self.learned_["terms"], held @ self.learned_["terms"]
@@ -52,16 +53,16 @@ class LsaRanker(Ranker):
             total += cosines(_without_noise(projected[:, :k], asked), _without_noise(documents[:, :k], held))
         return total / len(self.n_factors)
 
-    def _global_weights(self, counts: csr_array) -> Array:
+    def _global_weights(self, counts: csr_array) -> Floats:
         if self.weighting == "log-entropy":
             return entropy_weights(counts)
         return inverse_document_frequency(counts, "plain")
 
-    def _weighted(self, counts: csr_array, weights: Array) -> csr_array:
+    def _weighted(self, counts: csr_array, weights: Floats) -> csr_array:
         return scale_columns(local_weights(counts, "raw" if self.weighting == "tf-idf" else "log"), weights)
 
 
-def _without_noise(projected: Array, rows: csr_array) -> Array:
+def _without_noise(projected: Floats, rows: csr_array) -> Floats:
     """Return the projections, zero where only rounding is left of a text that the factors do not reach."""
     reached = (projected * projected).sum(axis=1)
     whole = np.asarray((rows * rows).sum(axis=1)).ravel()
@@ -70,7 +71,7 @@ def _without_noise(projected: Array, rows: csr_array) -> Array:
 
 def truncated_svd(
     rows: csr_array, k: int, seed: int, *, n_passes: int = 4, n_extra: int = 10
-) -> tuple[Array, Array, Array]:
+) -> tuple[Floats, Floats, Floats]:
     """Return the first k singular triplets: rows ~ left * values @ right.
 
     Small matrices are decomposed whole. Large ones go through a random subspace refined by power passes (Halko,

@@ -15,11 +15,11 @@ from scipy.sparse import csr_array
 
 from genm._math import topic_models
 from genm._math.linear_algebra import row_products
+from genm._typing import Floats
 from genm.cache import Arrays
 from genm.errors import InputError
 from genm.progress import Progress
 from genm.rankers.base import (
-    Array,
     Ranker,
     check_choice,
     check_sizes,
@@ -30,7 +30,7 @@ from genm.rankers.base import (
     scale_rows,
 )
 from genm.rankers.text import Texts
-from genm.rankers.weighting import inverse_document_frequency
+from genm.rankers.tfidf import inverse_document_frequency
 
 Space = Literal["terms", "topics"]
 
@@ -44,11 +44,11 @@ _FOLD_STEPS = 30
 class Mixture:
     """One fitted model: P(z), P(d|z) and P(w|z), topics in the columns."""
 
-    topics: Array
-    documents: Array
-    terms: Array
+    topics: Floats
+    documents: Floats
+    terms: Floats
 
-    def of_documents(self) -> Array:
+    def of_documents(self) -> Floats:
         """Return P(z|d), a row per document; zeros for a document without terms."""
         joint = self.documents * self.topics
         return joint * inverse(joint.sum(axis=1))[:, None]
@@ -104,7 +104,7 @@ class PlsiRanker(Ranker):
         """Return the fitted model with so many topics."""
         return Mixture(*(self.learned_[f"{part}{n_topics}"] for part in ("topics", "documents", "terms")))
 
-    def _score(self, queries: Texts) -> Array:
+    def _score(self, queries: Texts) -> Floats:
         total = np.zeros((len(queries.raw), len(self.documents_.raw)))
         for k in self.n_topics:
             if self.space == "terms":
@@ -113,11 +113,11 @@ class PlsiRanker(Ranker):
                 total += self._in_topic_space(queries.counts, self.model(k))
         return total / len(self.n_topics)
 
-    def _in_topic_space(self, queries: csr_array, model: Mixture) -> Array:
+    def _in_topic_space(self, queries: csr_array, model: Mixture) -> Floats:
         folded = fold_in(queries, model, float(self.learned_["exponent"]))
         return cosines(folded, model.of_documents())
 
-    def _in_term_space(self, queries: csr_array, model: Mixture) -> Array:
+    def _in_term_space(self, queries: csr_array, model: Mixture) -> Floats:
         """Cosines with the smoothed documents, whose vectors over all terms are never written down."""
         counts, squared = self.documents_.counts, self.learned_["idf"] ** 2
         of_documents, weighted = model.of_documents(), model.terms * squared[:, None]
@@ -131,7 +131,7 @@ class PlsiRanker(Ranker):
             + a * a * np.asarray((observed * observed) @ squared).ravel()
         )
         query_lengths = np.asarray((queries * queries) @ squared).ravel()
-        scores: Array = products * inverse(np.sqrt(query_lengths))[:, None] * inverse(np.sqrt(lengths))
+        scores: Floats = products * inverse(np.sqrt(query_lengths))[:, None] * inverse(np.sqrt(lengths))
         return scores
 
 
@@ -180,7 +180,7 @@ def choose_exponent(counts: csr_array, seed: int, progress: Progress) -> float:
     return EXPONENTS[int(np.argmax(values))]
 
 
-def fold_in(queries: csr_array, model: Mixture, exponent: float) -> Array:
+def fold_in(queries: csr_array, model: Mixture, exponent: float) -> Floats:
     """Return P(z|q) of new texts with P(w|z) held fixed; zeros for a text without known terms."""
     folded = np.zeros((queries.shape[0], len(model.topics)))
     right, prior = topic_models.raised(model.terms, exponent), topic_models.raised(model.topics, 1.0 - exponent)
@@ -203,9 +203,9 @@ def _random_start(shape: tuple[int, int], n_topics: int, generator: np.random.Ge
     return Mixture(np.full(n_topics, 1.0 / n_topics), documents / documents.sum(axis=0), terms / terms.sum(axis=0))
 
 
-def _likelihood(parts: topic_models.Counts, model: Mixture) -> float:
+def _likelihood(parts: topic_models.SparseCounts, model: Mixture) -> float:
     return float(topic_models.log_likelihood(*parts, model.documents * model.topics, model.terms))
 
 
-def _parts(counts: csr_array) -> topic_models.Counts:
+def _parts(counts: csr_array) -> topic_models.SparseCounts:
     return counts.indptr.astype(np.int64), counts.indices.astype(np.int32), counts.data.astype(np.float64)

@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from genm._typing import Floats
 from genm.cache import Arrays, cached, content_key
 from genm.errors import InputError
 from genm.ids import Ids
 from genm.progress import Progress, silent
-from genm.rankers.base import Array, Ranker, content
+from genm.rankers.base import Ranker, content
 from genm.rankers.bm25 import Bm25Ranker
 from genm.rankers.dense import DenseRanker
 from genm.rankers.ldi import LdiRanker
@@ -100,7 +101,7 @@ def _best_rows(
     place[by_id] = np.arange(n_docs)
     step = max(1, _BLOCK // max(1, n_docs))
     docs: list[NDArray[np.int32]] = []
-    scores: list[Array] = []
+    scores: list[Floats] = []
     for low in range(0, n_queries, step):
         block = ranker.score(_some(queries, low, min(n_queries, low + step)))[:, by_id]
         here = (query_of >= low) & (query_of < low + step)
@@ -118,7 +119,7 @@ def _best_rows(
     }
 
 
-def _best(row: Array, depth: int) -> NDArray[np.int64]:
+def _best(row: Floats, depth: int) -> NDArray[np.int64]:
     """Return the positions of the `depth` best scores, downwards; equal scores in the order given, -inf never."""
     if depth < len(row):
         edge = -np.partition(-row, depth - 1)[depth - 1]

@@ -2,10 +2,8 @@
 
 from genm.read.beir import read_beir
 from genm.read.letor import Letor, read_letor
-from genm.read.plain import qrels_from_dict, run_from_dict
-from genm.read.readers import read_qrels, read_query_weights
-from genm.read.runs import read_run
-from genm.read.tables import qrels_from_frame, run_from_frame
+from genm.read.readers import read_qrels, read_query_weights, read_run
+from genm.read.tables import qrels_from_dict, qrels_from_frame, run_from_dict, run_from_frame
 from genm.read.write import write_qrels, write_run, write_texts
 
 __all__ = [

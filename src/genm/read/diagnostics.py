@@ -1,4 +1,4 @@
-"""What a reader found amiss: an error at once, or in lenient reading a repair that is counted and told."""
+"""What a reader found wrong: an error at once, or in lenient reading a repair that is counted and reported."""
 
 from collections.abc import Callable
 

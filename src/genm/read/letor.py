@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from genm.errors import InputError
 from genm.ids import encode
 from genm.progress import Progress, silent
-from genm.read.decimals import judge_number
 from genm.read.diagnostics import Report, shown
 from genm.read.rows import Duplicates, Rows, as_qrels, as_run, segments
 from genm.read.sources import FileSource, decoded, name_of, open_source
+from genm.read.trec import judge_number
 from genm.records import Qrels, Run
 
 _EXAMPLE = "2 qid:7 1:0.3 2:0.7 # d12"

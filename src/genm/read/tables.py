@@ -1,28 +1,136 @@
-"""Tables: pandas and polars frames, Parquet files, and what the delimited reader makes of CSV and TSV."""
+"""Tables and dictionaries to rows: frames, Parquet, CSV and TSV with a header, nested dictionaries.
 
+Frames may be pandas or polars; dictionaries are {query: {document: number}}. Every cell of a text file is text
+until it has been checked, so '007' stays '007'.
+"""
+
+import csv
+import io
+import math
+import numbers
 import os
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from genm._math.parallel import over_ranges
-from genm.read.cells import PlaceOf, finite_fault, id_texts, numbers_of, rows_of, say_integers
-from genm.read.decimals import UNDECIDED, judge_number, powers_of_ten, read_decimals
-from genm.read.diagnostics import Report, shown
-from genm.read.rows import Duplicates, Rows, as_qrels, as_run
-from genm.read.sources import Source
-from genm.read.trec import MATTERS
+from genm.errors import FormatError
+from genm.ids import encode
+from genm.read.diagnostics import Place, Report, shown
+from genm.read.rows import Duplicates, Rows, as_qrels, as_run, segments, without
+from genm.read.sources import Source, decoded
+from genm.read.trec import MATTERS, UNDECIDED, judge_number, powers_of_ten, read_decimals
 from genm.records import Qrels, Run
 
 if TYPE_CHECKING:
     import polars as pl
 
+PlaceOf = Callable[[int], Place]
+
 QUERY_COLUMNS = ("query_id", "qid", "q_id", "query-id", "query")
 DOC_COLUMNS = ("doc_id", "docno", "docid", "corpus-id", "doc-id")
 VALUE_COLUMNS = {"score": ("score",), "relevance": ("relevance", "label", "rel", "score")}
 """The names of ir_measures, PyTerrier, ranx, BEIR and trectools; the first that a table has is taken."""
+
+SEPARATORS = {"csv": ",", "tsv": "\t"}
+
+
+def id_texts(
+    cells: Sequence[object], what: str, report: Report, place: PlaceOf
+) -> tuple[list[str], NDArray[np.bool_]]:
+    """Return ids as text, and which are none. All text is plain; all integers is said; a mixture is a fault."""
+    bad = np.zeros(len(cells), np.bool_)
+    texts = [cell for cell in cells if isinstance(cell, str)]
+    if len(texts) == len(cells) and "" not in texts:
+        return texts, bad  # nearly always
+    texts = []
+    n_texts = n_integers = 0
+    for i, cell in enumerate(cells):
+        text, integer = _id_text(cell)
+        n_integers, n_texts = n_integers + integer, n_texts + (text is not None and not integer)
+        if text is None:
+            report.fault(
+                "missing-id", line=partial(place, i), expected=f"text as {what} id", found=shown(cell),
+                advice="Give every row an id, as text.", repair="the row was left out",
+            )  # fmt: skip
+            bad[i] = True
+        texts.append(text or "?")
+    first_integer = next((i for i, cell in enumerate(cells) if _id_text(cell)[1]), -1)
+    if n_integers and n_texts:
+        report.fault(
+            "mixed-ids", line=partial(place, first_integer), count=n_integers,
+            expected=f"{what} ids all as text", found=f"the integer {shown(cells[first_integer])} among them",
+            advice="Turn the ids into text before: 7 and '7' would become one.", repair="read as text",
+        )  # fmt: skip
+    elif n_integers:
+        say_integers(report, what, n_integers, place(first_integer))
+    else:
+        pass  # all text but for what is missing
+    return texts, bad
+
+
+def say_integers(report: Report, what: str, count: int, place: Place) -> None:
+    """Tell that a whole column of ids came as integers."""
+    report.say("integer-ids", count, f"{what} ids are integers: read as text, 7 as '7' (never '07')", line=place)
+
+
+def numbers_of(
+    cells: Sequence[object], what: str, report: Report, place: PlaceOf
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Return finite numbers, and which cells are none."""
+    values, bad = np.zeros(len(cells)), np.zeros(len(cells), np.bool_)
+    for i, cell in enumerate(cells):
+        truth = isinstance(cell, bool | np.bool_)
+        if isinstance(cell, float | int | numbers.Real | np.bool_) and (not truth or what == "relevance"):
+            values[i] = float(cell)
+        else:
+            report.fault(
+                "not-a-number", line=partial(place, i), expected=f"a number as {what}", found=shown(cell),
+                advice="Convert it, or drop the row.", repair="the row was left out",
+            )  # fmt: skip
+            bad[i] = True
+    return values, bad | finite_fault(values, bad, what, report, place)
+
+
+def finite_fault(
+    values: NDArray[np.float64], known: NDArray[np.bool_], what: str, report: Report, place: PlaceOf
+) -> NDArray[np.bool_]:
+    """Refuse NaN and infinities that are not known to be bad already."""
+    bad = ~np.isfinite(values) & ~known
+    if bad.any():
+        first = int(np.argmax(bad))
+        report.fault(
+            "not-finite", line=partial(place, first), count=int(np.count_nonzero(bad)),
+            expected=f"a finite number as {what}", found=f"{values[first]}",
+            advice="Find out what made it; such a document has no place in a ranking.",
+            repair="the row was left out",
+        )  # fmt: skip
+    return bad
+
+
+def rows_of(
+    query: list[str], doc: list[str], value: NDArray[np.float64], bad: NDArray[np.bool_], place: PlaceOf
+) -> Rows:
+    """Put the columns of a table together, without the bad rows."""
+    queries, query_code = encode(query)
+    docs, doc_code = encode(doc)
+    return without(Rows(queries, docs, *segments(query_code), doc_code, value, place), bad)
+
+
+def _id_text(cell: object) -> tuple[str | None, bool]:
+    """Return an id's text (None: it is none) and whether it was an integer."""
+    if isinstance(cell, str):
+        return cell or None, False
+    if isinstance(cell, bool) or not isinstance(cell, numbers.Real | int | float):
+        return None, False
+    number = float(cell)
+    if not isinstance(cell, numbers.Integral) and not (math.isfinite(number) and number == int(number)):
+        return None, False
+    # A column of integers with a gap in it comes as floats.
+    return str(int(cell) if isinstance(cell, int | float) else int(number)), True
 
 
 def run_from_frame(
@@ -152,3 +260,153 @@ def _text_values(
             )  # fmt: skip
         bad[row] = values[row] != values[row]
     return values, bad
+
+
+def read_delimited(source: Source, form: str, what: str, report: Report) -> tuple["pl.DataFrame", PlaceOf, int]:
+    """Return the table as text, a function from its rows to their lines, and the line of its header."""
+    import polars as pl
+
+    text, separator = decoded(source, report), SEPARATORS[form]
+    header, line = next(((cells, line) for line, cells in _lines(source.name, text, separator)), (None, 1))
+    if header is None:
+        return pl.DataFrame(schema=dict.fromkeys(["query_id", "doc_id", what], pl.String)), _nowhere, 1
+    named = has_known_names(header, what)
+    if not named and len(header) == 3 and not judge_number(header[2].strip().encode())[1]:
+        report.fault(
+            "no-header", line=line, expected="a header line, such as query-id, corpus-id, score",
+            found=shown(separator.join(header)), advice="Add the header line.",
+            repair="the columns were taken as query id, doc id and value",
+        )  # fmt: skip
+        header = ["query_id", "doc_id", what]
+    elif len(set(header)) < len(header):
+        raise report.fail(
+            line, expected="each column name once", found=shown(separator.join(header)),
+            advice="Rename or drop one of the two.",
+        )  # fmt: skip
+    else:
+        named = True  # names that do not suit are refused later, with the names that would
+
+    @cache
+    def numbers() -> list[int]:
+        return [n for n, _ in _records(source.name, text, separator, header, has_header=named, report=None)]
+
+    frame = _fast(text, separator, header, has_header=named)
+    if frame is None:
+        pairs = list(_records(source.name, text, separator, header, has_header=named, report=report))
+        frame = pl.DataFrame([cells for _, cells in pairs], dict.fromkeys(header, pl.String), orient="row")
+        lines = [n for n, _ in pairs]
+        return frame, lines.__getitem__, line
+    return frame, lambda row: numbers()[row], line
+
+
+def has_known_names(header: list[str], what: str) -> bool:
+    """Tell whether a line of cells is a header we can use."""
+    return all(any(name in header for name in names) for names in known_names(what))
+
+
+def _nowhere(_: int) -> None:
+    return None
+
+
+def _lines(source: str, text: str, separator: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield line number and cells of every line that is not blank."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+    begin = 1
+    try:
+        for cells in reader:
+            if cells:
+                yield begin, cells
+            begin = reader.line_num + 1
+    except csv.Error as error:
+        found = shown(text.splitlines()[begin - 1]) if begin <= text.count("\n") + 1 else "the end"
+        raise FormatError(
+            source, begin, "quoted or plain cells of moderate length", f"{found} ({error})", "See how it is quoted."
+        ) from error
+
+
+def _records(
+    source: str, text: str, separator: str, header: list[str], *, has_header: bool, report: Report | None
+) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows with as many cells as the header has; the others are a fault (with a report)."""
+    lines = _lines(source, text, separator)
+    if has_header:
+        next(lines)
+    for number, cells in lines:
+        if len(cells) == len(header):
+            yield number, cells
+        elif report is not None:
+            report.fault(
+                "columns", line=number, expected=f"{len(header)} columns, as in the header",
+                found=f"{len(cells)} column{'s' * (len(cells) != 1)} in {shown(separator.join(cells))}",
+                advice="Quote cells that hold the separator; see that the file is not cut short.",
+                repair="the line was left out",
+            )  # fmt: skip
+
+
+def _fast(text: str, separator: str, header: list[str], *, has_header: bool) -> "pl.DataFrame | None":
+    """Read with polars; None where a row is not complete and the slow way must say which."""
+    import polars as pl
+
+    try:
+        frame = pl.read_csv(
+            text.encode(), separator=separator, has_header=has_header, infer_schema=False, new_columns=header
+        )
+    except pl.exceptions.PolarsError:
+        return None
+    is_gap = pl.all().fill_null("") == ""  # an empty cell is null or empty text, by the version of polars
+    frame = frame.filter(~pl.all_horizontal(is_gap))
+    return None if frame.select(pl.any_horizontal(is_gap.any())).item() else frame
+
+
+def run_from_dict(
+    mapping: Mapping[str, Mapping[str, float]],
+    *,
+    name: str = "run",
+    lenient: bool = False,
+    duplicates: Duplicates = "error",
+) -> Run:
+    """Make a run of {query id: {doc id: score}}."""
+    report = Report(name, lenient=lenient)
+    return as_run(_rows(mapping, "score", report), name, duplicates, report)
+
+
+def qrels_from_dict(mapping: Mapping[str, Mapping[str, int]], *, lenient: bool = False) -> Qrels:
+    """Make judgments of {query id: {doc id: relevance}}."""
+    report = Report("qrels", lenient=lenient)
+    return as_qrels(_rows(mapping, "relevance", report), report)
+
+
+def _rows(mapping: Mapping[str, Mapping[str, float]], what: str, report: Report) -> Rows:
+    keys: list[object] = []
+    docs: list[object] = []
+    values: list[object] = []
+    sizes: list[int] = []
+    for key, row in mapping.items():
+        if not isinstance(row, Mapping):
+            raise report.fail(
+                None, expected="a dictionary of documents for each query",
+                found=f"{shown(row)} for query {shown(key)}", advice="Pass {query id: {doc id: number}}.",
+            )  # fmt: skip
+        if not row:
+            report.say("empty-query", 1, f"query {shown(key)} has no documents: left out")
+            continue
+        keys.append(key)
+        sizes.append(len(row))
+        docs += row.keys()
+        values += row.values()
+    if not keys:
+        report.fault(
+            "empty", line=None, expected="at least one query with a document", found="none",
+            advice="Pass {query id: {doc id: number}}.", repair="read as empty",
+        )  # fmt: skip
+    starts = np.append(0, np.cumsum(sizes, dtype=np.int64))
+
+    def place(row: int) -> str:
+        return f"[{keys[int(np.searchsorted(starts, row, side='right')) - 1]!r}][{docs[row]!r}]"
+
+    query_texts, bad_queries = id_texts(keys, "query", report, lambda i: f"[{keys[i]!r}]")
+    doc_texts, bad = id_texts(docs, "document", report, place)
+    numbers, bad_numbers = numbers_of(values, what, report, place)
+    bad = bad | bad_numbers | np.repeat(bad_queries, sizes)
+    query = [text for text, size in zip(query_texts, sizes, strict=True) for _ in range(size)]
+    return rows_of(query, doc_texts, numbers, bad, place)

@@ -1,47 +1,54 @@
-"""TREC runs and judgments, and other lines of columns between white space, to rows."""
+"""TREC runs and judgments, and other lines of columns between white space, to rows.
 
+The text is cut at line ends into chunks that threads share. A chunk writes its rows where the number of lines
+before it says; lines that the compiled code does not understand are left as `doubts` for Python to judge.
+
+Numbers are rounded correctly. The compiled reader multiplies the digits by a 128-bit power of ten and keeps the
+result only where the bits that were cut off cannot change the rounding (the method of Lemire, "Number parsing at
+a gigabyte per second", 2021). The few it must leave, and everything that is no number, go to `judge_number`,
+which asks Python.
+"""
+
+import functools
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from genm._math.parallel import kernel, over_ranges
 from genm.ids import Ids, intern
 from genm.progress import Progress
-from genm.read.decimals import judge_number
 from genm.read.diagnostics import Report, shown
-from genm.read.lines import Layout, Parsed, line_end, line_number, parse_lines
 from genm.read.rows import Rows, segments, without
 from genm.read.sources import Source, Text, latin_1_lines, not_utf_8, text_bytes
 
+LOWEST, HIGHEST = -330, 308
+"""Powers of ten in the table; with at most 19 digits, numbers below or above are tiny or too large."""
 
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """What a line is made of, in the words of a message."""
+UNDECIDED = np.uint64(0xFFFFFFFFFFFFFFFF)
+"""What the compiled reader gives for text that Python must look at (the bits of no finite number)."""
 
-    name: str
-    layout: Layout
-    columns: str
-    value: str
-    example: str
+_NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_NOT_FINITE = re.compile(rb"[+-]?(?:nan|inf|infinity)", re.IGNORECASE)
+_COMMA = re.compile(rb"[+-]?[0-9]*,[0-9]+(?:[eE][+-]?[0-9]+)?")
 
+_0, _1, _2, _3, _9 = (np.uint64(i) for i in (0, 1, 2, 3, 9))
+_HALF, _LOW_HALF = np.uint64(32), np.uint64(0xFFFFFFFF)
+_TEN = np.uint64(10)
+_HIDDEN, _TOP = np.uint64(1 << 52), np.uint64(1 << 63)
+_WORD, _ROOM_FOR_WORD = np.uint64(16), np.uint64(1 << 48)
 
-RUN = Shape(
-    "a run",
-    Layout(6, doc=2, value=4, rank=3),
-    "6 columns (query Q0 document rank score tag)",
-    "score",
-    "7 Q0 d12 1 14.2 bm25",
-)
-QRELS = Shape(
-    "judgments",
-    Layout(4, doc=2, value=3),
-    "4 columns (query iteration document relevance)",
-    "relevance",
-    "7 0 d12 1",
-)
-WEIGHTS = Shape("query weights", Layout(2, doc=0, value=1), "2 columns (query weight)", "weight", "7 0.5")
+T = TypeVar("T", bound=np.generic)
+
+CHUNK = 1 << 20
+_ROUND = 64  # chunks between two words of progress
+_MOST_COLUMNS = 16  # a line with so many is not looked at any further
+_ROWS, _SEGMENTS, _DOUBTS, _COMMENTS, _AGAINST, _FIRST_AGAINST = range(6)
+_SIGN, _ZERO, _ONE, _LONG = np.uint64(1 << 63), np.uint64(0), np.uint64(1), np.uint64(18)
 
 _MANY = 1000
 WHITE = b" \t\n\r\x0b\x0c"
@@ -67,6 +74,409 @@ MATTERS = {
     "decimal-comma": ("a decimal point in {}", "Write 3.5, not 3,5.", "the comma was read as a point"),
 }
 """What `judge_number` may say: expected, advice, repair."""
+
+_Interned = tuple[Ids, NDArray[np.int32]]
+
+
+@functools.cache
+def powers_of_ten() -> NDArray[np.uint64]:
+    """Return the leading 128 bits of 10^LOWEST .. 10^HIGHEST, as rows of (high, low) words."""
+    words = []
+    for exponent in range(LOWEST, HIGHEST + 1):
+        power = 5 ** abs(exponent)
+        if exponent >= 0:
+            bits = power << 128 >> power.bit_length()
+        else:
+            # Down to 10^-27 a product with the power rounded up is exact; below, the method wants it cut off.
+            bits = (1 << (power.bit_length() + 127)) // power + (exponent >= -27)
+        words.append((bits >> 64, bits & 0xFFFFFFFFFFFFFFFF))
+    return np.array(words, np.uint64)
+
+
+def judge_number(token: bytes) -> tuple[float, str]:
+    """Return a token's value and "", or what is the matter and the value a repair would give (NaN: none).
+
+    The matters: "not-a-number", "not-finite", "too-large", "too-small", "decimal-comma".
+    """
+    if _NUMBER.fullmatch(token):
+        value = float(token)
+        if value in (float("inf"), float("-inf")):
+            return float("nan"), "too-large"
+        if value == 0.0 and re.search(rb"[1-9]", re.split(rb"[eE]", token)[0]):
+            return value, "too-small"
+        return value, ""
+    if _NOT_FINITE.fullmatch(token):
+        return float("nan"), "not-finite"
+    if _COMMA.fullmatch(token):
+        value, matter = judge_number(token.replace(b",", b"."))
+        return (value, "decimal-comma") if not matter else (value, matter)
+    return float("nan"), "not-a-number"
+
+
+@kernel
+def _product(x: np.uint64, y: np.uint64) -> tuple[np.uint64, np.uint64]:
+    """Return the high and low words of the 128-bit product."""
+    x1, x0, y1, y0 = x >> _HALF, x & _LOW_HALF, y >> _HALF, y & _LOW_HALF
+    low = x0 * y0
+    middle = x1 * y0 + (low >> _HALF)
+    other = x0 * y1 + (middle & _LOW_HALF)
+    return x1 * y1 + (middle >> _HALF) + (other >> _HALF), x * y
+
+
+@kernel
+def _rounded(digits: np.uint64, exponent: int, powers: NDArray[np.uint64]) -> np.uint64:
+    """Return the bits of digits * 10^exponent rounded to float64, or UNDECIDED; digits is not 0."""
+    if exponent < LOWEST or exponent > HIGHEST:
+        return UNDECIDED
+    zeros, x = 0, digits
+    while x < _ROOM_FOR_WORD:
+        x <<= _WORD
+        zeros += 16
+    while x < _TOP:
+        x <<= _1
+        zeros += 1
+    high, low = _product(x, powers[exponent - LOWEST, 0])
+    if high & np.uint64(0x1FF) == np.uint64(0x1FF):
+        # Near a rounding boundary: bring in the second word of the power.
+        more, _ = _product(x, powers[exponent - LOWEST, 1])
+        low += more
+        if low < more:
+            high += _1
+        if low == UNDECIDED and (exponent < -27 or exponent > 55):
+            return UNDECIDED
+    top = high >> np.uint64(63)
+    shift = top + np.uint64(9)
+    mantissa = high >> shift
+    # floor(exponent * log2(10)) + 63, in integers
+    power = ((217706 * exponent) >> 16) + 63 + np.int64(top) - zeros + 1023
+    if power <= 0:
+        return UNDECIDED
+    exact = low <= _1 and -4 <= exponent <= 23
+    if exact and mantissa & _3 == _1 and mantissa << shift == high:
+        mantissa &= ~_1  # half way between two numbers: to the even one
+    mantissa = (mantissa + (mantissa & _1)) >> _1
+    if mantissa >= _HIDDEN << _1:
+        mantissa = _HIDDEN
+        power += 1
+    if power >= 2047:
+        return UNDECIDED
+    return (mantissa & ~_HIDDEN) | (np.uint64(power) << np.uint64(52))
+
+
+@kernel
+def decimal_bits(
+    text: NDArray[np.uint8], begin: np.uint64, end: np.uint64, powers: NDArray[np.uint64]
+) -> np.uint64:
+    """Return the bits of the float64 nearest to text[begin:end], or UNDECIDED.
+
+    Positions are unsigned: then the compiler need not ask at every byte whether to count from the end.
+    """
+    i = begin
+    sign = _TOP if text[i] == 45 else _0
+    if text[i] == 45 or text[i] == 43:
+        i += _1
+    digits, n_digits, seen, exponent, fraction = _0, 0, 0, 0, 0
+    while i < end:
+        c = np.uint64(text[i]) - np.uint64(48)
+        if c <= _9:
+            seen = 1
+            if n_digits < 19:
+                digits = digits * _TEN + c
+                exponent -= fraction
+            else:
+                exponent += 1 - fraction
+            if digits != _0:
+                n_digits += 1
+        elif text[i] == 46 and fraction == 0:
+            fraction = 1
+        else:
+            break
+        i += _1
+    if seen == 0:
+        return UNDECIDED
+    if i < end and (text[i] == 101 or text[i] == 69):
+        i += _1
+        down = i < end and text[i] == 45
+        if i < end and (text[i] == 45 or text[i] == 43):
+            i += _1
+        if i == end:
+            return UNDECIDED
+        number = 0
+        while i < end and 48 <= text[i] <= 57 and number < 100_000:
+            number = number * 10 + text[i] - 48
+            i += _1
+        exponent += -number if down else number
+    if i != end:
+        return UNDECIDED
+    if digits == _0:
+        return sign
+    bits = _rounded(digits, exponent, powers)
+    if n_digits > 19 and bits != _rounded(digits + _1, exponent, powers):
+        return UNDECIDED  # the digits beyond the nineteenth decide
+    return bits if bits == UNDECIDED else bits | sign
+
+
+@kernel
+def read_decimals(
+    text: NDArray[np.uint8],
+    at: NDArray[np.int64],
+    length: NDArray[np.int32],
+    powers: NDArray[np.uint64],
+    bits: NDArray[np.uint64],
+    low: int,
+    high: int,
+) -> None:
+    """Write the bits of the numbers text[at:at + length]; an empty piece is UNDECIDED."""
+    for i in range(low, high):
+        begin, end = np.uint64(at[i]), np.uint64(at[i] + length[i])
+        bits[i] = UNDECIDED if begin == end else decimal_bits(text, begin, end, powers)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Which columns a line has; the query id is always the first. `rank` -1: there is no such column."""
+
+    columns: int
+    doc: int
+    value: int
+    rank: int = -1
+
+
+@dataclass(slots=True, eq=False)
+class Parsed:
+    """What the lines said: rows in file order, and runs of rows ("segments") with the same query."""
+
+    doc_at: NDArray[np.int64]
+    doc_length: NDArray[np.int32]
+    bits: NDArray[np.uint64]
+    """The values as the bits of float64; UNDECIDED where a doubt must be judged first."""
+    segment_row: NDArray[np.int64]
+    segment_at: NDArray[np.int64]
+    segment_length: NDArray[np.int32]
+    doubt_at: NDArray[np.int64]
+    """Where each doubtful line begins."""
+    doubt_row: NDArray[np.int64]
+    """Its row if only the value is in doubt; -1 if the line gave no row."""
+    n_comments: int
+    n_against: int
+    """Neighbouring lines of a query whose rank column and score disagree about the order."""
+    first_against: int
+
+
+def parse_lines(text: NDArray[np.uint8], layout: Layout, tell: Callable[[int], None]) -> Parsed:
+    """Parse all lines of `text`; `tell` is called with the number of bytes done."""
+    cuts = _cuts(text)
+    n_chunks = len(cuts) - 1
+    sizes = np.diff(cuts)
+    n_lines = np.zeros(n_chunks, np.int64)
+    over_ranges(lambda a, b: _count_lines(text, cuts, n_lines, a, b), sizes)
+    base = np.append(0, np.cumsum(n_lines))
+    n = int(base[-1])
+    # Room that is not written to costs nothing, so every array may be as long as there are lines.
+    doc_at, doc_length, bits = np.empty(n, np.int64), np.empty(n, np.int32), np.empty(n, np.uint64)
+    segment_row, segment_at, segment_length = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int32)
+    doubt_at, doubt_row = np.empty(n, np.int64), np.empty(n, np.int64)
+    counts = np.zeros((n_chunks, 6), np.int64)
+    columns = np.array([layout.columns, layout.doc, layout.value, layout.rank])
+    rows = (doc_at, doc_length, bits)
+    segments = (segment_row, segment_at, segment_length)
+    for begin in range(0, n_chunks, _ROUND):
+        end = min(begin + _ROUND, n_chunks)
+
+        def work(low: int, high: int, shift: int = begin) -> None:
+            begins, ends = np.empty(_MOST_COLUMNS, np.uint64), np.empty(_MOST_COLUMNS, np.uint64)
+            _parse_chunks(
+                text, cuts, base, columns, powers_of_ten(), begins, ends, rows, segments, doubt_at, doubt_row,
+                counts, shift + low, shift + high,
+            )  # fmt: skip
+
+        over_ranges(work, sizes[begin:end])
+        tell(int(cuts[end]))
+    found = counts[:, _ROWS]
+    shifts = base[:-1] - np.append(0, np.cumsum(found))[:-1]  # how far gaps have moved each chunk's rows
+    n_segments, n_doubts = counts[:, _SEGMENTS], counts[:, _DOUBTS]
+    doubts = _packed(doubt_row, base, n_doubts)
+    doubts -= np.where(doubts < 0, 0, np.repeat(shifts, n_doubts))
+    against = np.flatnonzero(counts[:, _AGAINST])
+    return Parsed(
+        _packed(doc_at, base, found),
+        _packed(doc_length, base, found),
+        _packed(bits, base, found),
+        _packed(segment_row, base, n_segments) - np.repeat(shifts, n_segments),
+        _packed(segment_at, base, n_segments),
+        _packed(segment_length, base, n_segments),
+        _packed(doubt_at, base, n_doubts),
+        doubts,
+        int(counts[:, _COMMENTS].sum()),
+        int(counts[:, _AGAINST].sum()),
+        int(counts[against[0], _FIRST_AGAINST]) if len(against) else -1,
+    )
+
+
+def line_number(text: NDArray[np.uint8], at: int) -> int:
+    """Return the number, from 1, of the line that holds position `at`."""
+    return 1 + sum(int(np.count_nonzero(text[a : min(a + CHUNK, at)] == 10)) for a in range(0, at, CHUNK))
+
+
+def line_end(text: NDArray[np.uint8], at: int) -> int:
+    """Return where the line that holds position `at` ends: its line feed, or the end of the text."""
+    width = 256
+    while at < len(text):
+        hit = np.flatnonzero(text[at : at + width] == 10)
+        if len(hit):
+            return at + int(hit[0])
+        at, width = at + width, 2 * width
+    return len(text)
+
+
+def _cuts(text: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """Return chunk bounds, each the beginning of a line."""
+    cuts = [0]
+    while cuts[-1] < len(text):
+        cuts.append(min(line_end(text, min(cuts[-1] + CHUNK, len(text))) + 1, len(text)))
+    return np.array(cuts, np.int64)
+
+
+def _packed(array: NDArray[T], base: NDArray[np.int64], used: NDArray[np.int64]) -> NDArray[T]:
+    """Return the used beginnings of the chunks' rooms in a row; no copy where there are no gaps."""
+    if (used == np.diff(base)).all():
+        return array
+    return np.concatenate([array[a : a + n] for a, n in zip(base.tolist(), used.tolist(), strict=False)])
+
+
+def _count_lines(
+    text: NDArray[np.uint8], cuts: NDArray[np.int64], n_lines: NDArray[np.int64], low: int, high: int
+) -> None:
+    """Count the lines of each chunk; only the last line of the text may lack its line feed."""
+    for chunk in range(low, high):
+        feeds = text[cuts[chunk] : cuts[chunk + 1]] == 10
+        n_lines[chunk] = np.count_nonzero(feeds) + (not feeds[-1])
+
+
+@kernel
+def _parse_chunks(
+    text: NDArray[np.uint8],
+    cuts: NDArray[np.int64],
+    base: NDArray[np.int64],
+    columns: NDArray[np.int64],
+    powers: NDArray[np.uint64],
+    begins: NDArray[np.uint64],
+    ends: NDArray[np.uint64],
+    rows: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.uint64]],
+    segments: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]],
+    doubt_at: NDArray[np.int64],
+    doubt_row: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    low: int,
+    high: int,
+) -> None:
+    doc_at, doc_length, bits = rows
+    segment_row, segment_at, segment_length = segments
+    n_columns, doc, value, rank = columns[0], columns[1], columns[2], columns[3]
+    for chunk in range(low, high):
+        row, segment, doubt = base[chunk], base[chunk], base[chunk]
+        query, query_end = _ZERO, _ZERO
+        last_rank, last_key = np.int64(-1), _ZERO
+        # Positions are unsigned: then the compiler need not ask at every byte whether to count from the end.
+        i, end = np.uint64(cuts[chunk]), np.uint64(cuts[chunk + 1])
+        while i < end:
+            line, n, clean = i, 0, True
+            # One step per column: white space, then a token of bytes above the space.
+            while True:
+                while i < end and (text[i] == 32 or text[i] == 9 or 11 <= text[i] <= 13):
+                    i += _ONE
+                if i >= end or text[i] == 10:
+                    break
+                begin = i
+                while i < end and text[i] > 32:
+                    i += _ONE
+                if i == begin:
+                    clean = False  # a control character
+                    i += _ONE
+                begins[n], ends[n] = begin, i
+                n += 1
+                if n == _MOST_COLUMNS:
+                    while i < end and text[i] != 10:
+                        i += _ONE
+                    break
+            i += _ONE
+            if n == 0:
+                continue
+            if text[begins[0]] == 35:
+                counts[chunk, 3] += 1
+                continue
+            if n != n_columns or not clean:
+                doubt_at[doubt], doubt_row[doubt] = line, -1
+                doubt += 1
+                continue
+            # The query: the same as on the line before, or a new segment.
+            a, b = begins[0], query
+            while b < query_end and text[a] == text[b]:
+                a += _ONE
+                b += _ONE
+            if a == begins[0] or a != ends[0] or b != query_end:
+                segment_row[segment], segment_at[segment] = row, begins[0]
+                segment_length[segment] = ends[0] - begins[0]
+                segment += 1
+                last_rank = np.int64(-1)
+            query, query_end = begins[0], ends[0]
+            doc_at[row], doc_length[row] = begins[doc], ends[doc] - begins[doc]
+            number = decimal_bits(text, begins[value], ends[value], powers)
+            bits[row] = number
+            if number == UNDECIDED:
+                doubt_at[doubt], doubt_row[doubt] = line, row
+                doubt += 1
+            if rank >= 0:
+                place = np.int64(0) if number != UNDECIDED and ends[rank] - begins[rank] < _LONG else np.int64(-1)
+                k = begins[rank]
+                while k < ends[rank] and place >= 0:
+                    digit = np.int64(text[k]) - 48
+                    place = place * 10 + digit if 0 <= digit <= 9 else np.int64(-1)
+                    k += _ONE
+                # Integers in the order of the scores; both zeros are one.
+                key = number | _SIGN if number <= _SIGN else ~number
+                against = (place > last_rank and key > last_key) or (place < last_rank and key < last_key)
+                if place >= 0 and last_rank >= 0 and against:
+                    if counts[chunk, 4] == 0:
+                        counts[chunk, 5] = line
+                    counts[chunk, 4] += 1
+                last_rank, last_key = place, key
+            row += 1
+        counts[chunk, 0] = row - base[chunk]
+        counts[chunk, 1] = segment - base[chunk]
+        counts[chunk, 2] = doubt - base[chunk]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a line is made of, in the words of a message."""
+
+    name: str
+    layout: Layout
+    columns: str
+    value: str
+    example: str
+
+
+RUN = Shape(
+    "a run",
+    Layout(6, doc=2, value=4, rank=3),
+    "6 columns (query Q0 document rank score tag)",
+    "score",
+    "7 Q0 d12 1 14.2 bm25",
+)
+
+
+QRELS = Shape(
+    "judgments",
+    Layout(4, doc=2, value=3),
+    "4 columns (query iteration document relevance)",
+    "relevance",
+    "7 0 d12 1",
+)
+
+
+WEIGHTS = Shape("query weights", Layout(2, doc=0, value=1), "2 columns (query weight)", "weight", "7 0.5")
 
 
 def read_rows(source: Source, shape: Shape, report: Report, progress: Progress) -> Rows:
@@ -106,9 +516,6 @@ def read_rows(source: Source, shape: Shape, report: Report, progress: Progress) 
         lambda row: line_number(text, int(at[row])),
     )
     return without(rows, bad)
-
-
-_Interned = tuple[Ids, NDArray[np.int32]]
 
 
 def _interned(text: Text, parsed: Parsed) -> tuple[_Interned, _Interned]:

@@ -3,6 +3,6 @@
 from genm.io import write_text
 from genm.report.build import Source, build_report, compute_evidence
 from genm.report.payload import Report
-from genm.report.writing import render_report
+from genm.report.render import render_report
 
 __all__ = ["Report", "Source", "build_report", "compute_evidence", "render_report", "write_text"]

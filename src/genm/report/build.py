@@ -1,40 +1,248 @@
-"""From a model, its evidence and the data to the whole report."""
+"""From a model, its evidence and the data to the whole report: samples, facts about the data, warnings."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from genm._typing import Floats, Ints
 from genm.align import UNJUDGED, Aligned
 from genm.align.aligned import per_query
 from genm.errors import InputError, ModelError
-from genm.evaluate import parse_measure
-from genm.evidence import BEST_SINGLE, RRF, GivenFuser, Kept, gather_evidence, keep_evidence
+from genm.evaluate import evaluate_aligned, parse_measure
+from genm.evidence import BEST_SINGLE, RRF, Kept, gather_evidence, keep_evidence
 from genm.evidence.crossval import measure_queries
 from genm.learn import Fuser
 from genm.learn.auto import METHODS, make_fuser
+from genm.learn.base import GivenFuser
 from genm.learn.objectives import beta_of
 from genm.model import Model
+from genm.normalizers import Normalizer
 from genm.progress import Progress, silent
 from genm.records import Note
-from genm.report.data import coverage_of
-from genm.report.documents import details_of
-from genm.report.headline import headline_of, learning_of
 from genm.report.landscape import PLATEAU_LOSS, Landscape
-from genm.report.packing import pack
-from genm.report.payload import FORMAT, VERSION, DataWarning, InputFile, QueryTable, Report, WeightSpread
-from genm.report.sample import DETAIL_QUERIES, Samples, draw_samples, say_samples
-from genm.report.sliders import sliders_of
-from genm.report.systems import curves_of, main_values, measure_systems, rounded, systems_of, table_of
+from genm.report.payload import (
+    FORMAT,
+    VERSION,
+    Coverage,
+    DataWarning,
+    InputFile,
+    QueryTable,
+    RankerCoverage,
+    Report,
+    Sampled,
+    WeightSpread,
+    pack,
+)
+from genm.report.queries import details_of, sliders_of
+from genm.report.systems import (
+    curves_of,
+    headline_of,
+    learning_of,
+    main_values,
+    measure_systems,
+    rounded,
+    systems_of,
+    table_of,
+)
 
-Array = NDArray[np.float64]
+DETAIL_QUERIES = 200
+"""Queries that open to their documents."""
+EXTREMES = 25
+"""Of these, at most so many of the largest gains and as many of the largest losses."""
+SLIDER_SCORES = 160_000
+"""Scores that travel with the page for ranking anew; in double precision they take 1.7 MB."""
+LANDSCAPE_WORK = 4_000_000
+"""Rows times relevant documents, for lines and maps over the weights."""
+TABLE_SCORES = 8_000_000
+"""Rows times rankers, for tables, curves and coverage."""
+TABLE_ROWS = 20_000
+"""Queries in the table of queries."""
+
+TOP = 10
+MUCH_UNJUDGED, MANY_MISSING, MANY_TIES = 0.3, 0.5, 0.1
+SCALES_APART = 10.0
+FEW_QUERIES = 30
 
 LEVELS = (0.025, 0.25, 0.5, 0.75, 0.975)
 EQUAL = "equal"
 """The method of models that were never learned: every ranker counts the same."""
+
+
+class Samples(NamedTuple):
+    """Positions of queries, in ascending order, for each part of the report."""
+
+    table: Ints
+    """Of the measures, the curves and the coverage."""
+    landscape: Ints
+    """Of the lines and the map over the weights."""
+    sliders: Ints
+    details: Ints
+    rows: Ints
+    """Of the table of queries."""
+
+
+def draw_samples(aligned: Aligned, delta: NDArray[np.float64], *, n_details: int, seed: int, level: int) -> Samples:
+    """Draw the queries of every part by the seed.
+
+    All parts take the beginning of one and the same random order, so that a smaller part lies within a larger one.
+    Details also take the queries with the largest gains and losses, which are what a reader opens first.
+    """
+    n, n_rankers = len(aligned.queries), len(aligned.rankers)
+    order = np.random.default_rng([seed, 3]).permutation(n)
+    lengths = np.diff(aligned.starts)
+    stored = np.diff(np.concatenate(([0], np.cumsum(aligned.retrieved.sum(axis=1))))[aligned.starts])
+    by_delta = np.argsort(delta, kind="stable")
+    extremes = min(EXTREMES, n_details // 4)
+    ends = np.concatenate((by_delta[:extremes], by_delta[n - extremes :])) if extremes else by_delta[:0]
+    first = np.array(list(dict.fromkeys((*ends.tolist(), *order.tolist()))), np.int64)
+    return Samples(
+        table=_within(order, lengths * n_rankers, TABLE_SCORES),
+        landscape=_within(order, lengths * (aligned.n_relevant(level) + 8), LANDSCAPE_WORK),
+        sliders=_within(order, stored, SLIDER_SCORES),
+        details=np.sort(first[:n_details]),
+        rows=np.sort(
+            np.array(list(dict.fromkeys((*first[:n_details].tolist(), *order.tolist()))), np.int64)[:TABLE_ROWS]
+        )
+        if n > TABLE_ROWS
+        else np.arange(n),
+    )
+
+
+def say_samples(samples: Samples, n_queries: int, seed: int) -> list[Sampled]:
+    """Return a sentence for every part that does not show all queries."""
+    parts = {
+        "measures": (samples.table, "The measures other than the report's own are means over"),
+        "curves": (samples.table, "The precision-recall curves are means over"),
+        "coverage": (samples.table, "Coverage, ties and scales are those of"),
+        "lines": (samples.landscape, "The measure along the weights is that of"),
+        "ternary": (samples.landscape, "The map over the weights is that of"),
+        "sliders": (samples.sliders, "The sliders rank the documents of"),
+        "queries": (samples.rows, "The table of queries lists"),
+        "details": (samples.details, "The queries that open to their documents are"),
+    }
+    drawn = f"drawn at random (seed {seed})"
+    said: list[Sampled] = []
+    for part, (positions, begin) in parts.items():
+        if len(positions) < n_queries:
+            how = "the largest gains and losses, the others " + drawn if part == "details" else drawn
+            sentence = f"{begin} {len(positions):,} of {n_queries:,} queries, {how}."
+            said.append({"part": part, "n_shown": len(positions), "n_all": n_queries, "sentence": sentence})
+    return said
+
+
+def _within(order: Ints, costs: Ints, limit: int) -> Ints:
+    """Return the first queries of the order whose costs add up to no more than the limit, but at least one."""
+    n = int(np.searchsorted(np.cumsum(costs[order]), limit, side="right"))
+    return np.sort(order[: max(n, 1)])
+
+
+def coverage_of(aligned: Aligned, model: Model, *, n_queries: int, notes: Iterable[Note] = ()) -> Coverage:
+    """Return what the runs and the judgments cover; `aligned` may be a sample of `n_queries` queries."""
+    found = aligned.coverage()
+    at = found.depths.index(TOP)
+    judged = found.judged if found.judged is not None else np.ones((len(found.depths), len(found.rankers)))
+    rankers: list[RankerCoverage] = [
+        {
+            "ranker": name,
+            "normalizer": normalizer_text(model.normalizers[k]),
+            "depth": model.depths[k],
+            "low": float(found.scales[k, 0]),
+            "median": float(found.scales[k, 1]),
+            "high": float(found.scales[k, 2]),
+            "missing": float(found.missing[k]),
+            "ties": float(found.ties[k]),
+            "unjudged": 1.0 - float(judged[at, k]),
+        }
+        for k, name in enumerate(found.rankers)
+    ]
+    fused = evaluate_aligned(aligned, np.array(model.weights), f"Judged@{TOP}").values[:, 0]
+    with_docs = np.diff(aligned.starts) > 0
+    unjudged = 1.0 - float(fused[with_docs].mean()) if with_docs.any() else None
+    warnings = [
+        *_about_queries(n_queries, found.n_empty, found.n_without_relevant or 0, found.n_queries),
+        *_about_judgments(unjudged),
+        *_about_rankers(rankers, [normalizer.kind for normalizer in model.normalizers]),
+        *(_warning("note", note.text, level="info") for note in notes),
+    ]
+    return {
+        "rankers": rankers,
+        "unjudged_fused": unjudged,
+        "overlap": found.overlap[at].tolist(),
+        "n_queries": n_queries,
+        "n_without_documents": found.n_empty,
+        "n_without_relevant": found.n_without_relevant or 0,
+        "warnings": warnings,
+    }
+
+
+def normalizer_text(normalizer: Normalizer) -> str:
+    """Return the normaliser's kind and whatever differs from the default."""
+    changed = [
+        f"{field.name}={getattr(normalizer, field.name)}"
+        for field in fields(Normalizer)
+        if field.name != "kind" and getattr(normalizer, field.name) != field.default
+    ]
+    return normalizer.kind + (f" ({', '.join(changed)})" if changed else "")
+
+
+def _about_queries(n_queries: int, n_empty: int, n_without: int, n_seen: int) -> list[DataWarning]:
+    warnings = []
+    if n_queries < FEW_QUERIES:
+        text = f"Only {n_queries} queries are judged: intervals are wide, and small gains cannot be told from luck."
+        warnings.append(_warning("few-queries", text))
+    if n_empty:
+        text = f"For {n_empty:,} of {n_seen:,} queries no ranker returned anything; they count 0 for every system."
+        warnings.append(_warning("empty-queries", text))
+    if n_without:
+        text = f"{n_without:,} of {n_seen:,} queries have no relevant document; they count 0 for every system."
+        warnings.append(_warning("no-relevant", text))
+    return warnings
+
+
+def _about_judgments(unjudged: float | None) -> list[DataWarning]:
+    if unjudged is None or unjudged <= MUCH_UNJUDGED:
+        return []
+    text = (
+        f"{unjudged:.0%} of the fusion's top {TOP} was never judged and counts as not relevant. Its real value may "
+        f"be higher, and gains may look smaller than they are. Judging these documents is the best next step."
+    )
+    return [_warning("unjudged", text)]
+
+
+def _about_rankers(rankers: list[RankerCoverage], kinds: list[str]) -> list[DataWarning]:
+    warnings = []
+    for row in rankers:
+        name = row["ranker"]
+        if row["missing"] > MANY_MISSING:
+            text = (
+                f"{name} did not return {row['missing']:.0%} of the documents that the others found. Its "
+                f"normaliser fills the gaps; retrieving deeper would give it more of a say."
+            )
+            warnings.append(_warning("missing", text))
+        if row["ties"] > MANY_TIES:
+            text = (
+                f"{row['ties']:.0%} of {name}'s documents share their score with another of the same query. Ties "
+                f"are ranked by doc id, so some of its order means nothing."
+            )
+            warnings.append(_warning("ties", text))
+    ranges = [row["high"] - row["low"] for row in rankers]
+    if len(ranges) > 1 and min(ranges) > 0.0 and max(ranges) > SCALES_APART * min(ranges):
+        wide, narrow = rankers[int(np.argmax(ranges))]["ranker"], rankers[int(np.argmin(ranges))]["ranker"]
+        apart = f"Raw scores of {wide} spread {max(ranges) / min(ranges):,.0f} times as far as those of {narrow}"
+        if "none" in kinds:
+            text = f"{apart}, and scores are not normalised: weights say little about what a ranker counts."
+            warnings.append(_warning("scales", text))
+        else:
+            warnings.append(_warning("scales", f"{apart}; the normaliser evens that out.", level="info"))
+    return warnings
+
+
+def _warning(code: str, text: str, *, level: str = "warning") -> DataWarning:
+    return {"code": code, "level": "info" if level == "info" else "warning", "text": text}
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +393,7 @@ def _queries(
     aligned: Aligned,
     model: Model,
     kept: Kept,
-    main: dict[str, Array],
+    main: dict[str, Floats],
     samples: Samples,
 ) -> QueryTable:
     evidence, rows = kept.evidence, samples.rows
@@ -194,7 +402,7 @@ def _queries(
     detail[samples.details] = np.arange(len(samples.details))
     judged = np.diff(aligned.unretrieved_starts) + per_query(aligned.relevance != UNJUDGED, aligned.starts)
 
-    def column(values: Array) -> list[float]:
+    def column(values: Floats) -> list[float]:
         return [round(value, 6) for value in values[rows].tolist()]
 
     return {

@@ -1,9 +1,11 @@
-"""The shell of a self-contained page: one HTML file that asks the network for nothing and runs only its own code.
+"""Building blocks of a self-contained HTML page: it asks the network for nothing and runs only its own code.
 
-The page carries a content security policy that forbids every outside source. Scripts and styles are let in by their
-hash, so text that slipped in unescaped could still not run. Whoever makes a page gives its body, which brings its
+The page carries a content security policy that forbids every outside source. Scripts and styles are let in by
+their hash, so text that slipped in unescaped could still not run. The caller gives the body, which brings its
 own `<header>`, `<main id="main">` and `<footer>`; data goes in as JSON, and scripts read it with
 `JSON.parse(document.getElementById("page-data").textContent)`.
+
+Cells of tables are HTML: foreign text goes in through `isolated` or `escape`.
 """
 
 import base64
@@ -11,14 +13,19 @@ import hashlib
 import html
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from html.parser import HTMLParser
 from importlib.resources import files
 
+from genm import formatting
+
 _BROKEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 _UNSAFE_IN_SCRIPT = re.compile("[<>&\u2028\u2029\x7f\ud800-\udfff]")
 _THEME_TOGGLE = '<button type="button" id="theme" class="theme" hidden>Dark</button>'
+
+MINUS = "\u2212"
+_HYPHEN = re.compile(r"(?<![\w.])-(?=\d)")
 
 
 def html_page(
@@ -152,3 +159,88 @@ class _InlineStyles(HTMLParser):
     def handle_data(self, data: str) -> None:
         if self._inside:
             self.elements[-1] += data
+
+
+def with_minus(text: str) -> str:
+    """Return a text with real minus signs before its numbers."""
+    return _HYPHEN.sub(MINUS, text)
+
+
+def decimals(value: float | None, places: int = 4) -> str:
+    """Write a number with a fixed number of places; one that does not exist is a dash."""
+    return formatting.NONE if value is None else with_minus(f"{value:.{places}f}")
+
+
+def signed(value: float | None, places: int = 4) -> str:
+    """Write a difference, always with its sign."""
+    return with_minus(formatting.signed(value, places))
+
+
+def between(low: float | None, high: float | None, places: int = 4) -> str:
+    """Write an interval of differences."""
+    return with_minus(formatting.between(low, high, places))
+
+
+def table(
+    caption: str,
+    head: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    numbers: frozenset[int] | set[int] = frozenset(),
+    marked: Mapping[int, str] | None = None,
+    identity: str = "",
+) -> str:
+    """Return a table whose first cell of each row is its header; `numbers` are columns that align to the right.
+
+    A column without a name has no header cell, which would be read out. `marked` gives rows a class. The box
+    scrolls sideways when the table is wider than the page.
+    """
+
+    def kind(column: int) -> str:
+        return ' class="number"' if column in numbers else ""
+
+    parts = [f'<div class="scroll" tabindex="0" role="group" aria-label="{escape(_plain(caption))}">']
+    parts.append(f"<table{_attribute('id', identity)}><caption><span>{caption}</span></caption><thead><tr>")
+    parts += [
+        f'<th scope="col"{kind(i)}>{cell}</th>' if cell else f"<td{kind(i)}></td>" for i, cell in enumerate(head)
+    ]
+    parts.append("</tr></thead><tbody>")
+    for number, row in enumerate(rows):
+        parts.append(f"<tr{_attribute('class', (marked or {}).get(number, ''))}>")
+        parts += [
+            f'<th scope="row"{kind(i)}>{cell}</th>' if i == 0 else f"<td{kind(i)}>{cell}</td>"
+            for i, cell in enumerate(row)
+        ]
+        parts.append("</tr>")
+    parts.append("</tbody></table></div>")
+    return "".join(parts)
+
+
+def facts(pairs: Iterable[tuple[str, str]]) -> str:
+    """Return a list of names with what they stand for."""
+    return '<dl class="facts">' + "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in pairs) + "</dl>"
+
+
+def folded(summary: str, inside: str) -> str:
+    """Return a part that opens on demand, and by itself on paper."""
+    return f'<details class="numbers"><summary>{summary}</summary>{inside}</details>'
+
+
+def bar(parts: Sequence[tuple[str, float]], total: float) -> str:
+    """Return a bar of pieces next to each other, each with its class; the numbers stand beside it as text."""
+    x, shapes = 0.0, []
+    for name, size in parts:
+        width = 100.0 * max(size, 0.0) / total if total > 0 else 0.0
+        shapes.append(f'<rect class="{name}" x="{x:.2f}" width="{width:.2f}" height="8"/>')
+        x += width
+    drawn = "".join(shapes)
+    return f'<svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">{drawn}</svg>'
+
+
+def _attribute(name: str, value: str) -> str:
+    return f' {name}="{escape(value)}"' if value else ""
+
+
+def _plain(caption: str) -> str:
+    """Return a caption's first sentence without its markup, to name the box around the table."""
+    return caption.partition(". ")[0].partition("<")[0].strip().rstrip(".")

@@ -6,14 +6,12 @@ from numpy.typing import NDArray
 from genm._math.exact.line_search import Room, line_profile
 from genm._math.linear_algebra import weighted_mean
 from genm._math.parallel import kernel
+from genm._typing import Floats
 from genm.align import Aligned
 from genm.evaluate import AlignedEvaluator, Measure
-from genm.learn.plateau import others_of, plateau_around
-from genm.learn.tasks import tasks_of
+from genm.learn.exact import others_of, plateau_around, tasks_of
 from genm.progress import Progress, silent
 from genm.report.payload import Line, Ternary
-
-Array = NDArray[np.float64]
 
 MOST_STEPS = 600
 """Steps of one line that travel with the report; more are joined where they differ least."""
@@ -25,14 +23,14 @@ N_GRID = 24
 class Landscape:
     """The measure of any weights on some queries."""
 
-    def __init__(self, aligned: Aligned, measure: Measure, weights: Array) -> None:
+    def __init__(self, aligned: Aligned, measure: Measure, weights: Floats) -> None:
         self._evaluator = AlignedEvaluator(aligned, [measure])
         self._query_weights = aligned.query_weights
         self.rankers, self.weights = aligned.rankers, weights
         self.here = self.value(weights)
         self._problem = tasks_of(aligned, measure)
 
-    def value(self, weights: Array) -> float:
+    def value(self, weights: Floats) -> float:
         """Return the mean of the measure."""
         return weighted_mean(self._evaluator.values(weights)[:, 0], self._query_weights)
 
@@ -93,7 +91,7 @@ class Landscape:
         }
 
 
-def join_steps(points: Array, values: Array, most: int) -> tuple[Array, Array, float]:
+def join_steps(points: Floats, values: Floats, most: int) -> tuple[Floats, Floats, float]:
     """Join neighbouring steps until no more than `most` are left; return them and how far any value is off at most.
 
     Steps of equal value, and those of no width, are joined at no loss. Beyond that neighbours share the middle of
@@ -113,14 +111,14 @@ def join_steps(points: Array, values: Array, most: int) -> tuple[Array, Array, f
     return np.append(starts[firsts], end), 0.5 * (top + bottom), float(0.5 * (top - bottom).max())
 
 
-def _groups(heights: Array, span: float) -> NDArray[np.int64]:
+def _groups(heights: Floats, span: float) -> NDArray[np.int64]:
     """Return where runs of neighbours begin that differ by no more than `span`, each as long as can be."""
     firsts = np.empty(len(heights), np.int64)
     return firsts[: _write_groups(heights, span, firsts)]
 
 
 @kernel
-def _write_groups(heights: Array, span: float, firsts: NDArray[np.int64]) -> int:
+def _write_groups(heights: Floats, span: float, firsts: NDArray[np.int64]) -> int:
     n, low, high = 0, 0.0, 0.0
     for i in range(len(heights)):
         low, high = min(low, heights[i]), max(high, heights[i])

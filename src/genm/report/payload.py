@@ -1,18 +1,42 @@
 """What a report holds: the one document that the page, the Markdown, the LaTeX and the JSON are made of.
 
-Everything is plain JSON: text, numbers, lists, objects, null. Ids and texts stand here raw, as the files had them;
-whoever shows them escapes them. A number that does not exist (a p-value of one query, a share of nothing) is null.
-Long arrays are packed (`genm.report.packing`). Per-query lists are columns of equal length.
+Everything is plain JSON: text, numbers, lists, objects, null. Ids and texts stand here raw, as the files had
+them; whoever shows them escapes them. A number that does not exist (a p-value of one query, a share of nothing)
+is null. Long arrays are packed: base64 of their bytes, with type and shape. Per-query lists are columns of equal
+length.
 """
 
-from typing import Literal, TypedDict
+import base64
+from typing import Any, Literal, TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
 
 from genm.evidence import Outcome
-from genm.report.packing import Packed
 
 FORMAT = "genm-report"
 VERSION = 1
 Advice = Literal["adopt", "use-rule", "judge-more", "keep"]
+
+
+class Packed(TypedDict):
+    """An array of numbers: base64 of its bytes, lowest byte first; `shape` is row by row."""
+
+    dtype: Literal["float64", "int32", "uint8"]
+    shape: list[int]
+    base64: str
+
+
+def pack(array: NDArray[Any], dtype: Literal["float64", "int32", "uint8"]) -> Packed:
+    """Return an array as JSON carries it."""
+    plain = np.ascontiguousarray(array, np.dtype(dtype).newbyteorder("<"))
+    return {"dtype": dtype, "shape": list(plain.shape), "base64": base64.b64encode(plain.tobytes()).decode()}
+
+
+def unpack(packed: Packed) -> NDArray[Any]:
+    """Return the array again."""
+    raw = base64.b64decode(packed["base64"])
+    return np.frombuffer(raw, np.dtype(packed["dtype"]).newbyteorder("<")).reshape(packed["shape"])
 
 
 class Gain(TypedDict):

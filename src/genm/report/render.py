@@ -1,14 +1,18 @@
-"""The report as one HTML file: static parts by Python, charts and sliders by the scripts that travel with it."""
+"""From a report to text, in any of its forms; the HTML page with the scripts and data that travel with it."""
 
 import base64
 import json
 import re
 import zlib
 
-from genm.report import drawn, sections
+from genm.errors import InputError
+from genm.formatting import measure_name, n_queries
+from genm.report import sections
+from genm.report import sections as drawn
 from genm.report.html import asset, escape, html_page, isolated
+from genm.report.latex import report_latex
+from genm.report.markdown import report_markdown
 from genm.report.payload import Report
-from genm.report.words import measure_name, n_queries
 
 _MODULES = (
     "dom", "numbers", "ranking", "looks", "charts", "steps", "strip", "ternary", "detail", "queries", "sliders",
@@ -39,6 +43,8 @@ _RAMP_STYLE = """:where(.plot-ramp) {
 }"""
 PLOT_STYLES = (_PLOT_STYLE, _RAMP_STYLE)
 """The style elements that the charting library adds to its drawings: the policy lets in these texts alone."""
+
+FORMATS = ("html", "md", "json", "tex")
 
 
 def report_page(report: Report) -> str:
@@ -120,3 +126,18 @@ def _try(report: Report) -> str:
         f"Measured on {over}, the ones that the weights were learned from: to see how rankings respond, not as "
         f'proof.</p>{sections.sampled(report, "sliders")}<div id="try-place"></div></section>'
     )
+
+
+def render_report(report: Report, form: str = "html") -> str:
+    """Return the report as text: html, md, json or tex."""
+    match form:
+        case "html":
+            return report_page(report)
+        case "md":
+            return report_markdown(report)
+        case "json":
+            return json.dumps(report, ensure_ascii=False, allow_nan=False) + "\n"
+        case "tex":
+            return report_latex(report)
+        case _:
+            raise InputError(f"format: expected one of {', '.join(FORMATS)}; found {form!r}.")

@@ -1,30 +1,50 @@
-"""Every ranker, rule and fusion, measured: the table of measures, the curves and the table of queries."""
+"""Every ranker, rule and fusion, measured; how much better the fusion is, and whether it is luck, in words."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from genm._math.linear_algebra import times
+from genm._math.significance import bootstrap_interval
+from genm._typing import Floats, Ints
 from genm.align import Aligned, renormalize
 from genm.evaluate import Measure, evaluate_aligned, parse_measure
-from genm.evidence import BEST_SINGLE, RRF, UNIFORM, Evidence, best_singles, single_table
+from genm.evidence import BEST_SINGLE, RRF, UNIFORM, Evidence, Kept, Outcome, best_singles, counted, single_table
+from genm.formatting import between, measure_name, n_queries, p_value, signed
 from genm.fuse import rule_scores
-from genm.learn.scorer import with_level
+from genm.learn.objectives import with_level
 from genm.model import Model
 from genm.progress import Progress, silent
-from genm.report.payload import Curve, MeasureTable, System
+from genm.report.payload import Advice, Curve, Gain, Headline, LearningCurve, LearningPoint, MeasureTable, System
 
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Kind = Literal["ranker", "rule", "best-single", "fused"]
 
 HELD_OUT, TRAINED = "learned weights", "learned weights (training)"
 SHOWN = ("AP", "P@1", "P@5", "P@10", "nDCG@10", "RR", "R@100")
 LEVELS = tuple(i / 10 for i in range(11))
 _RESERVED = (UNIFORM, RRF, BEST_SINGLE, HELD_OUT, TRAINED)
+
+_RESAMPLES = 2000
+
+_RULES = {RRF: "RRF", UNIFORM: "equal weights"}
+_ADVICE: dict[Outcome, Advice] = {
+    "better": "adopt",
+    "perhaps better": "judge-more",
+    "equal": "keep",
+    "perhaps worse": "keep",
+    "worse": "keep",
+}
+_LUCK: dict[Outcome, str] = {
+    "better": "more than luck",
+    "perhaps better": "that may be luck",
+    "equal": "",
+    "perhaps worse": "that may be luck",
+    "worse": "more than luck",
+}
+_FEWEST_DIFFERENCES = 6
+"""Wilcoxon's p is 2 / 2^n at its least: fewer queries that differ never come below 0.05."""
 
 
 class Named(NamedTuple):
@@ -45,11 +65,11 @@ class Measured:
     """Values of all systems on some queries."""
 
     measures: tuple[Measure, ...]
-    values: dict[str, Array]
+    values: dict[str, Floats]
     """System id -> (queries, measures)."""
-    query_weights: Array
+    query_weights: Floats
 
-    def means(self, system: str) -> Array:
+    def means(self, system: str) -> Floats:
         """Return the means over the queries, with their weights."""
         return np.asarray(times(self.values[system].T, self.query_weights) / self.query_weights.sum())
 
@@ -81,7 +101,7 @@ def measure_systems(
     points = [Measure("IPrec", recall=recall, rel=level) for recall in LEVELS]
     measures = (*dict.fromkeys((evidence.measure, *shown)), *points)
     part = aligned if len(positions) == len(aligned.queries) else aligned.select(positions)
-    values: dict[str, Array] = {}
+    values: dict[str, Floats] = {}
     n_rankers, steps = len(part.rankers), len(part.rankers) + 4
     for done, (own, name) in enumerate(zip(ranker_ids(part.rankers), part.rankers, strict=True)):
         progress("measuring", done, steps)
@@ -109,7 +129,7 @@ def measure_systems(
     return Measured(measures, values, part.query_weights)
 
 
-def main_values(evidence: Evidence, trained: Array) -> dict[str, Array]:
+def main_values(evidence: Evidence, trained: Floats) -> dict[str, Floats]:
     """Return the report's own measure of every query for every system."""
     own = dict(zip(ranker_ids(list(evidence.singles)), evidence.singles.values(), strict=True))
     return {
@@ -123,7 +143,7 @@ def main_values(evidence: Evidence, trained: Array) -> dict[str, Array]:
 
 
 def table_of(
-    measured: Measured, main: dict[str, Array], evidence: Evidence, rankers: Sequence[str]
+    measured: Measured, main: dict[str, Floats], evidence: Evidence, rankers: Sequence[str]
 ) -> MeasureTable:
     """Return the means; the first column, the report's own measure, is over all queries."""
     shown = measured.measures[: -len(LEVELS)]
@@ -154,3 +174,131 @@ def curves_of(measured: Measured, rankers: Sequence[str]) -> list[Curve]:
 def rounded(value: float) -> float:
     """Return a figure with as many digits as a table or a drawing can use."""
     return round(float(value), 8)
+
+
+def headline_of(evidence: Evidence, method: str = "") -> Headline:
+    """Return the gains over what needs no learning, and what to make of them."""
+    return {
+        "verdict": verdict_of(evidence, learned=method != "equal"),
+        "advice": _advice(evidence),
+        "significant": evidence.is_significant,
+        "held_out": evidence.held_out.mean,
+        "interval": [number_or_none(value) for value in evidence.interval],
+        "train": evidence.mean(evidence.train),
+        "confidence": evidence.confidence,
+        "folds": len(evidence.held_out.weights),
+        "best_single": evidence.best_name,
+        "gains": [_gain(evidence, name) for name in (BEST_SINGLE, RRF, UNIFORM)],
+    }
+
+
+def _advice(evidence: Evidence) -> Advice:
+    advice = _ADVICE[evidence.outcome(BEST_SINGLE)]
+    return "use-rule" if evidence.better_rules and advice != "keep" else advice
+
+
+def verdict_of(evidence: Evidence, *, learned: bool = True) -> str:
+    """Say how the held-out figures stand against the best single ranker and RRF, and what may do as well or better.
+
+    Where nothing was learned, the weights are all equal.
+    """
+    if len(evidence.singles) == 1:
+        return "There is one ranker: nothing can be blended, and nothing gained."
+    against_single = _standing(evidence, BEST_SINGLE, "the best single ranker")
+    subject = "On queries that they had not seen, the learned weights" if learned else "Equal weights"
+    said = [f"{subject} {against_single}.", f"They {_standing(evidence, RRF, 'RRF')}."]
+    enough = [word for rule, word in _RULES.items() if evidence.outcome(rule) != "better"]
+    better = [_RULES[rule] for rule in evidence.better_rules]
+    if better and learned:
+        said.append(f"Clearly better, with nothing to learn: {' and '.join(better)}.")
+    elif enough and learned and evidence.is_significant:
+        said.append(f"Nothing has to be learned for {' and '.join(enough)}, which may do as well.")
+    gain = evidence.gains[BEST_SINGLE]
+    differing = gain.n_better + gain.n_worse
+    if 0 < differing < _FEWEST_DIFFERENCES and evidence.confidence >= 0.95:
+        said.append(f"With only {n_queries(differing)} that differ no gain can be significant: judge more.")
+    return " ".join(said)
+
+
+def _standing(evidence: Evidence, rival: str, name: str) -> str:
+    gain, outcome = evidence.gains[rival], evidence.outcome(rival)
+    if outcome == "equal":
+        return f"get the same as {name} on every query"
+    by = f"{abs(gain.difference):.4f}"
+    side = "better" if gain.difference > 0 else "worse"
+    far = f"{by} {measure_name(str(evidence.measure))} {side} than" if float(by) else "level with"
+    figures = f"{evidence.confidence:.0%} interval {between(gain.low, gain.high)}"
+    return f"are {far} {name} ({figures}, {p_value(gain.p_values['wilcoxon'])}): {_LUCK[outcome]}"
+
+
+def learning_of(kept: Kept) -> LearningCurve | None:
+    """Return the held-out value against the number of queries learned from; None where nothing is learned."""
+    evidence, fewer = kept.evidence, kept.fewer
+    if len(fewer.n_queries) == 0:
+        return None
+    values = counted(fewer.per_query, evidence.query_weights).T
+    columns = np.ascontiguousarray(np.hstack((values, values - values[:, -1:])))
+    rng = np.random.default_rng([kept.seed, 4])
+    low, high = bootstrap_interval(columns, evidence.confidence, _RESAMPLES, rng)
+    n = len(fewer.n_queries)
+    points: list[LearningPoint] = [
+        {
+            "n_queries": float(fewer.n_queries[i]),
+            "mean": evidence.mean(fewer.per_query[i]),
+            "low": number_or_none(low[i]),
+            "high": number_or_none(high[i]),
+            "difference": evidence.mean(fewer.per_query[i]) - evidence.held_out.mean,
+            "difference_low": number_or_none(low[n + i]),
+            "difference_high": number_or_none(high[n + i]),
+        }
+        for i in range(n)
+    ]
+    rivals = {BEST_SINGLE: evidence.mean(evidence.best_single), RRF: evidence.mean(evidence.rules[RRF])}
+    return {"points": points, "rivals": rivals, "sentence": f"{_would_more_help(points)} {fewer.note}"}
+
+
+def number_or_none(value: float) -> float | None:
+    """Return the number as JSON can hold it."""
+    return float(value) if np.isfinite(value) else None
+
+
+def _gain(evidence: Evidence, name: str) -> Gain:
+    found = evidence.gains[name]
+    p = found.p_values["wilcoxon"]
+    rival = f"{BEST_SINGLE}, chosen without the fold" if name == BEST_SINGLE else name
+    sentence = (
+        f"{signed(found.difference)} {evidence.measure} over {rival} ({evidence.confidence:.0%} interval "
+        f"{between(found.low, found.high)}, {p_value(p)}): better on {found.n_better:,}, worse on "
+        f"{found.n_worse:,}, equal on {found.n_equal:,} of {n_queries(len(evidence.query_ids))}."
+    )
+    outcome = evidence.outcome(name)
+    return {
+        "over": name,
+        "difference": found.difference,
+        "low": number_or_none(found.low),
+        "high": number_or_none(found.high),
+        "p": p,
+        "p_values": {test: float(value) for test, value in found.p_values.items()},
+        "n_better": found.n_better,
+        "n_worse": found.n_worse,
+        "n_equal": found.n_equal,
+        "outcome": outcome,
+        "significant": outcome == "better",
+        "sentence": sentence,
+    }
+
+
+def _would_more_help(points: list[LearningPoint]) -> str:
+    if len(points) < 2:
+        return "There are too few queries, or too many documents, to see whether more judgments would help."
+    fewer, all_ = points[-2], points[-1]
+    step = (
+        f"Learning from {all_['n_queries']:,.0f} queries instead of {fewer['n_queries']:,.0f} changed the held-out "
+        f"value by {signed(-fewer['difference'])}"
+    )
+    high, low = fewer["difference_high"], fewer["difference_low"]
+    if high is not None and high < 0:
+        return f"{step}, more than luck would: more judged queries are likely to help."
+    if low is not None and low > 0:
+        return f"{step}: what was learned from more queries was no better."
+    return f"{step}, no more than luck would: more judged queries of the same kind would bring little."

@@ -3,8 +3,8 @@
 import re
 from typing import NamedTuple
 
+from genm.formatting import between, signed
 from genm.report.payload import Report
-from genm.report.words import between, signed
 
 N_QUERIES = 5
 """Queries with the largest gains, and as many with the largest losses."""

@@ -4,12 +4,11 @@ from dataclasses import dataclass
 
 from genm.evaluate import Contrast
 from genm.evidence import BEST_SINGLE
-from genm.reproduce.bar import against_rules
 from genm.reproduce.figures.style import best_single
 from genm.reproduce.figures.summary import Row, rows_of
 from genm.reproduce.methods import AUTO, BAT, BOOSTING, ENM, RULES, UNS_Z
 from genm.reproduce.results import MEASURES, CollectionResult, MethodResult, Results
-from genm.reproduce.tables import contrast
+from genm.reproduce.tables import against_rules, contrast
 
 _SIGNIFICANT = 0.05
 _MAP = 0

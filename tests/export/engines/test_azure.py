@@ -4,8 +4,8 @@ import pytest
 from export.cases import ExportError, model, simulated
 
 from genm.export import export_model, measured_loss
+from genm.normalizers import Normalizer
 from genm.read import run_from_dict
-from genm.records import Normalizer
 
 RRF = Normalizer("reciprocal", k=60.0)
 

@@ -5,7 +5,7 @@ import pytest
 from export.cases import ExportError, model, simulated
 
 from genm.export import export_model, ranking
-from genm.records import Normalizer
+from genm.normalizers import Normalizer
 
 MINMAX = Normalizer("minmax", constant="raw", constant_within=1e-6)
 

@@ -4,7 +4,7 @@ import pytest
 from export.cases import loaded, model, own_fusion, simulated, some_lists
 
 from genm.export import export_model, ranking
-from genm.records import Normalizer
+from genm.normalizers import Normalizer
 
 RRF = Normalizer("reciprocal", k=60.0)
 

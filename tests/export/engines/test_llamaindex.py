@@ -4,7 +4,7 @@ import pytest
 from export.cases import loaded, model, own_fusion, simulated, some_lists
 
 from genm.export import export_model, ranking
-from genm.records import Normalizer
+from genm.normalizers import Normalizer
 
 RELATIVE, DISTANCE = Normalizer("minmax"), Normalizer("zscore", scale=1 / 6, shift=0.5)
 

@@ -4,7 +4,7 @@ import pytest
 from export.cases import ExportError, model, simulated
 
 from genm.export import export_model
-from genm.records import Normalizer
+from genm.normalizers import Normalizer
 
 FIXED = Normalizer("affine", lower=0.0, upper=25.0)
 

@@ -5,8 +5,7 @@ import pytest
 from export.cases import ExportError, model, own_fusion, simulated
 
 from genm.export import export_model
-from genm.normalizers import ENGINES
-from genm.records import Normalizer
+from genm.normalizers import ENGINES, Normalizer
 
 BM25, COSINE, IP = ENGINES["milvus-bm25"], ENGINES["milvus-cosine"], ENGINES["milvus-ip"]
 L2 = ENGINES["milvus-l2"]

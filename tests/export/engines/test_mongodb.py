@@ -4,8 +4,7 @@ import pytest
 from export.cases import ExportError, model, simulated
 
 from genm.export import export_model
-from genm.normalizers import ENGINES
-from genm.records import Normalizer
+from genm.normalizers import ENGINES, Normalizer
 
 SCALER = ENGINES["mongodb-minmax"]
 

@@ -4,8 +4,7 @@ import pytest
 from export.cases import ExportError, model, simulated
 
 from genm.export import export_model
-from genm.normalizers import ENGINES
-from genm.records import Normalizer
+from genm.normalizers import ENGINES, Normalizer
 
 MINMAX, L2, ZSCORE = ENGINES["opensearch-minmax"], ENGINES["opensearch-l2"], ENGINES["opensearch-zscore"]
 

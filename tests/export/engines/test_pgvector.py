@@ -5,8 +5,7 @@ import pytest
 from export.cases import ExportError, model, own_fusion, simulated
 
 from genm.export import export_model, ranking
-from genm.normalizers import ENGINES
-from genm.records import Normalizer
+from genm.normalizers import ENGINES, Normalizer
 
 Psql = Callable[[str], list[list[str]]]
 SCORES = {"bm25.type": "scores", "bm25.field": "one", "dense.type": "scores", "dense.field": "two"}

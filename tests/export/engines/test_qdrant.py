@@ -5,8 +5,8 @@ import pytest
 from export.cases import ExportError, model, own_fusion, simulated
 
 from genm.export import export_model, measured_loss, ranking
+from genm.normalizers import Normalizer
 from genm.read import run_from_dict
-from genm.records import Normalizer
 
 FIXED = Normalizer("affine", lower=2.0, upper=12.0)
 

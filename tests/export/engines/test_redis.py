@@ -4,7 +4,7 @@ import pytest
 from export.cases import ExportError, model, simulated
 
 from genm.export import export_model
-from genm.records import Normalizer
+from genm.normalizers import Normalizer
 
 RAW, COSINE = Normalizer("none"), Normalizer("none", scale=0.5, shift=0.5)
 

@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from genm._math.climbing import climb
 from genm._math.exact.branch_and_bound import Optimum, best_weights, leaves
-from genm._math.exact.line_search import line_profile, value_at
-from genm._math.exact.rank_gains import Problem, binary_problem, bpref_problem, graded_problem
+from genm._math.exact.line_search import climb, line_profile, value_at
+from genm._math.exact.rank_gains import GainProblem, binary_problem, bpref_problem, graded_problem
 from genm.errors import InputError
 
 
@@ -24,7 +23,7 @@ def random_scores(n_queries: int, n: int, n_rankers: int, seed: int) -> tuple[np
     return np.arange(n_queries + 1) * n, scores, relevant
 
 
-def random_problem(n_queries: int, n: int, n_rankers: int, seed: int) -> Problem:
+def random_problem(n_queries: int, n: int, n_rankers: int, seed: int) -> GainProblem:
     starts, scores, relevant = random_scores(n_queries, n, n_rankers, seed)
     return binary_problem(starts, scores, relevant, np.add.reduceat(relevant, starts[:-1]), np.ones(n_queries))
 

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from genm._math.exact import line_search
+from genm._math.exact.line_kernels import fuse_likely
 from genm._math.exact.line_search import line_profile, value_at
-from genm._math.exact.rank_gains import Problem, binary_problem, bpref_problem, graded_problem
-from genm._math.swaps import fuse_likely
+from genm._math.exact.rank_gains import GainProblem, binary_problem, bpref_problem, graded_problem
 from genm.errors import InputError
 
 MEASURES = {
@@ -60,7 +60,7 @@ def arrays(queries: list[exact.Query]) -> tuple[np.ndarray, np.ndarray, np.ndarr
     return starts, scores, gains, np.array([known for _, _, known in queries], np.int64)
 
 
-def as_problem(queries: list[exact.Query], measure: str, cutoff: int | None) -> Problem:
+def as_problem(queries: list[exact.Query], measure: str, cutoff: int | None) -> GainProblem:
     starts, scores, gains, known = arrays(queries)
     weights = np.arange(1.0, len(known) + 1.0)
     if measure == "bpref":
@@ -76,7 +76,9 @@ def shares(queries: list[exact.Query]) -> list[Fraction]:
     return [Fraction(2 * (i + 1), n * (n + 1)) for i in range(n)]
 
 
-def agrees(problem: Problem, steps: list[tuple[Fraction, Fraction, Fraction]], line: list[list[Fraction]]) -> None:
+def agrees(
+    problem: GainProblem, steps: list[tuple[Fraction, Fraction, Fraction]], line: list[list[Fraction]]
+) -> None:
     """Hold the best interval and the whole step function to the fractions."""
     origin, direction = (np.array(v, np.float64) for v in line)
     low, high = float(ENDS[0]), float(ENDS[1])
@@ -129,7 +131,7 @@ def test_value_at_a_point_breaks_ties_by_row(case, measure):
     assert found == pytest.approx(float(want), abs=1e-12)
 
 
-def hard_problem(n_queries: int = 40, seed: int = 3) -> Problem:
+def hard_problem(n_queries: int = 40, seed: int = 3) -> GainProblem:
     """Return queries with enough swaps, and more than 64 relevant rows, for every branch of the sweep."""
     rng = np.random.default_rng(seed)
     n = 700

@@ -8,16 +8,16 @@ import pytest
 from genm._math.exact import rational_cells
 from genm._math.exact.branch_and_bound import best_weights
 from genm._math.exact.line_search import value_at
-from genm._math.exact.rank_gains import Problem, binary_problem
+from genm._math.exact.rank_gains import GainProblem, binary_problem
 from genm._math.exact.rational_cells import corners_of
 
 
-def one_relevant(rows: list[list[float]], relevant: int) -> Problem:
+def one_relevant(rows: list[list[float]], relevant: int) -> GainProblem:
     marks = np.arange(len(rows)) == relevant
     return binary_problem(np.array([0, len(rows)]), np.array(rows), marks, np.array([1]), np.ones(1))
 
 
-def between_two(a: float, b: float) -> Problem:
+def between_two(a: float, b: float) -> GainProblem:
     """Row 1 lies between rows 2 and 3, so it beats both where they tie, and one of them everywhere else."""
     return one_relevant([[0.0, 0.0, 0.0], [a, 0.0, b], [2 * a, 0.0, 0.0], [0.0, 0.0, 2 * b]], 1)
 
@@ -36,7 +36,7 @@ def test_cuts_at_ties_are_in_the_certificate():
     assert found_ties(between_two(0.3, 0.7))
 
 
-def found_ties(problem: Problem) -> set[tuple[int, int]]:
+def found_ties(problem: GainProblem) -> set[tuple[int, int]]:
     tree = best_weights(problem, certificate=True).certificate
     assert tree is not None
     return {(a, b) for a, b in tree.ties.tolist() if a >= 0}

@@ -1,10 +1,10 @@
 """The best weights of all, certified: branch and bound over the weight simplex.
 
-Cells are simplices of weights; `genm._math.bounds` bounds the measure over a cell, `genm._math.exact.bound_kernels`
-splits one cell until nothing in it can matter, and `genm._math.exact.rational_cells` has the last word where rows
-tie. Here the simplex is cut into a few dozen cells, which are searched with an ever smaller gap, so that the bound
-is meaningful whenever the search is stopped, and in batches of fixed size, so that the result does not depend on
-the number of threads.
+Cells are simplices of weights; `genm._math.exact.bound_kernels` bounds the measure over a cell,
+`genm._math.exact.bound_kernels` splits one cell until nothing in it can matter, and
+`genm._math.exact.rational_cells` has the last word where rows tie. Here the simplex is cut into a few dozen cells,
+which are searched with an ever smaller gap, so that the bound is meaningful whenever the search is stopped, and in
+batches of fixed size, so that the result does not depend on the number of threads.
 
 The optimum is the supremum over generic weights: weights at which two rows tie only if they tie everywhere. Whoever
 breaks ties by row can score more at a special point where rows tie by accident; such a point is no optimum here,
@@ -19,14 +19,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.bounds import Owners, tables_of, undecided_pairs
-from genm._math.climbing import climb
-from genm._math.exact.bound_kernels import LEAF, explore, restrict
-from genm._math.exact.line_search import TOLERANCE, value_at
-from genm._math.exact.rank_gains import Floats, Ints, Problem
+from genm._math.exact.bound_kernels import LEAF, Owners, explore, restrict, tables_of, undecided_pairs
+from genm._math.exact.line_search import TOLERANCE, climb, value_at
+from genm._math.exact.rank_gains import GainProblem
 from genm._math.exact.rational_cells import NO_TIE, Pairs, Path, settle
 from genm._math.linear_algebra import times
 from genm._math.parallel import over_items, over_ranges
+from genm._typing import Floats, Ints
 from genm.errors import InputError
 from genm.progress import Progress, silent
 
@@ -94,7 +93,7 @@ class _Cell(NamedTuple):
 
 
 def best_weights(
-    problem: Problem,
+    problem: GainProblem,
     *,
     gap: float = 0.0,
     seconds: float = np.inf,
@@ -142,7 +141,7 @@ def _halves(corners: Floats, edge: int, share: float) -> list[Floats]:
     return [first, second]
 
 
-def _first_guess(problem: Problem, start: Floats | None) -> tuple[Floats, float]:
+def _first_guess(problem: GainProblem, start: Floats | None) -> tuple[Floats, float]:
     """Climb from a few starts and return the best generic weights next to where that ends."""
     K = len(problem.columns)
     middle = np.full(K, 1.0 / K)
@@ -151,7 +150,7 @@ def _first_guess(problem: Problem, start: Floats | None) -> tuple[Floats, float]
     return max((_generic(problem, end) for end in ends), key=lambda found: found[1])
 
 
-def _generic(problem: Problem, weights: Floats) -> tuple[Floats, float]:
+def _generic(problem: GainProblem, weights: Floats) -> tuple[Floats, float]:
     """Return the best of a few generic weights right next to the given ones, and its value."""
     odd = np.sqrt(np.arange(2.0, len(weights) + 2.0))  # no rows of real data tie at such weights by accident
     near = [(1.0 - nudge) * weights + nudge * odd / odd.sum() for nudge in NUDGES]
@@ -195,7 +194,7 @@ class _Alarm:
 class _Search:
     """What is known so far: the best weights and, per cell, a bound."""
 
-    def __init__(self, problem: Problem, weights: Floats, value: float, *, certificate: bool) -> None:
+    def __init__(self, problem: GainProblem, weights: Floats, value: float, *, certificate: bool) -> None:
         self.unscaled, self.weights, self.value, self.recording = problem, weights, value, certificate
         self.claimed, self.n_cells = value, 0
         self.scale = _scale(problem.columns)

@@ -1,24 +1,34 @@
-"""The value of a ranking measure along a whole line of weights, exactly (exact line search).
+"""Exact line search: the value of a ranking measure along a whole line of weights, and ascent along such lines.
 
 Along weights origin + t * direction every fused score is a straight line in t, so a relevant row and another one
-swap at most once. Between neighbouring swap points the ranking stands still, and so does the measure. The sweep
-(`genm._math.exact.line_kernels`) finds the pairs that swap and bounds the value on parts of the line; where the
-maximum can be, it sorts the swap points and walks over them; each swap moves one count by one
+swap at most once. Between neighbouring swap points the ranking is constant, and so is the measure. The kernels
+(`genm._math.exact.line_kernels`) find the pairs that swap and bound the value on parts of the line; where the
+maximum can be, they sort the swap points and walk over them; each swap moves one count by one
 (`genm._math.exact.rank_gains`), which changes the value in constant time.
 
 A pair that ties along the whole line is ordered by row. At a swap point itself the row would break the tie too,
-but a single point is no interval: what is reported are the open intervals between swap points, that is, the
+but a single point is no interval: the function reports the open intervals between swap points, that is, the
 values at generic weights.
 """
 
-from typing import Any, NamedTuple
+from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 
-from genm._math.exact.line_kernels import BIN_BITS, survey, sweep
-from genm._math.exact.rank_gains import Floats, Ints, Problem, task_value
-from genm._math.parallel import kernel, over_ranges
-from genm._math.swaps import KEY_BITS, PART_BITS, fuse
+from genm._math.exact.line_kernels import (
+    BIN_BITS,
+    KEY_BITS,
+    PART_BITS,
+    neighbours,
+    pick_swaps,
+    survey,
+    sweep,
+    task_values,
+)
+from genm._math.exact.rank_gains import GainProblem
+from genm._math.parallel import over_ranges
+from genm._typing import Floats, Ints
 from genm.errors import InputError
 
 N_CHUNKS = 16
@@ -33,6 +43,9 @@ WORTH_BOUNDS = 10_000_000
 """Pairs of rows from which on it pays to bound parts of the line; below, sorting all swaps costs less."""
 FEW_BINS = 64
 """With more bins in play than this, sorting all swaps is quicker than picking."""
+
+Room = list[tuple[Ints, Ints, Floats]]
+"""Memory for swaps that several lines use one after the other; begin with an empty list."""
 
 
 class LineProfile(NamedTuple):
@@ -62,10 +75,6 @@ class LineProfile(NamedTuple):
         return self.high - self.low
 
 
-Room = list[tuple[Ints, Ints, Floats]]
-"""Memory for swaps that several lines use one after the other; begin with an empty list."""
-
-
 class _Swaps(NamedTuple):
     """What the sweep found, one entry per chunk of tasks."""
 
@@ -93,7 +102,7 @@ class _Steps(NamedTuple):
 
 
 def line_profile(
-    problem: Problem,
+    problem: GainProblem,
     origin: Floats,
     direction: Floats,
     low: float,
@@ -125,21 +134,21 @@ def line_profile(
     )
 
 
-def value_at(problem: Problem, weights: Floats) -> float:
+def value_at(problem: GainProblem, weights: Floats) -> float:
     """Return the measure at one point; ties are broken by row."""
     values = np.zeros(len(problem.query))
-    over_ranges(lambda first, last: _values(np.array([first, last]), problem, weights, values), _costs(problem))
+    over_ranges(lambda first, last: task_values(np.array([first, last]), problem, weights, values), _costs(problem))
     return float(values.sum())
 
 
-def _costs(problem: Problem) -> Ints:
+def _costs(problem: GainProblem) -> Ints:
     """Return how much work a task is: rows times relevant rows."""
     rows: Ints = np.diff(problem.starts)[problem.query]
     relevant: Ints = np.diff(problem.relevant_starts)
     return rows * (relevant + 8)
 
 
-def _sweep_all(problem: Problem, w_low: Floats, w_high: Floats, room: Room, *, whole: bool) -> _Swaps:
+def _sweep_all(problem: GainProblem, w_low: Floats, w_high: Floats, room: Room, *, whole: bool) -> _Swaps:
     """Sweep all tasks, chunk by chunk; unless the whole line is asked for, only where its maximum can be."""
     n_tasks, costs = len(problem.query), _costs(problem)
     shares = np.linspace(0, costs.sum(), N_CHUNKS + 1)[1:-1]
@@ -221,7 +230,7 @@ def _likely_steps(swaps: _Swaps) -> _Steps | None:
     bins = swept.start + np.flatnonzero((before + swaps.bins[:, 1])[swept] >= floor)
     if len(bins) > FEW_BINS:
         return None
-    found = [_pick(*part, bins << shift, (bins + 1) << shift) for part in zip(*swaps[:3], strict=True)]
+    found = [pick_swaps(*part, bins << shift, (bins + 1) << shift) for part in zip(*swaps[:3], strict=True)]
     keys = np.concatenate([f[0] for f in found])
     steps = np.concatenate([f[1] for f in found])
     order = np.argsort(keys, kind="stable")
@@ -250,85 +259,59 @@ def _ends(swaps: _Swaps, left: int, right: int) -> tuple[int, int]:
     """Widen an interval that may begin or end at a bin's edge to the swaps next to it."""
     low, high = swaps.first, swaps.last
     for keys, ends in zip(swaps.keys, swaps.ends, strict=True):
-        outer = _neighbours(keys, ends, left, right)
+        outer = neighbours(keys, ends, left, right)
         low, high = max(low, int(outer[0])), min(high, int(outer[1]))
     return low, high
 
 
-@kernel
-def _first_from(keys: Ints, begin: int, end: int, wanted: int) -> int:
-    """Return the first place in keys[begin:end], which are in order, with a key of at least `wanted`."""
-    while begin < end:
-        middle = (begin + end) // 2
-        if keys[middle] < wanted:
-            begin = middle + 1
-        else:
-            end = middle
-    return begin
+def climb(problem: GainProblem, start: Floats, *, n_random: int = 0, seed: int = 0) -> tuple[Floats, float]:
+    """Return weights on the simplex, and their value, that no line through them improves.
+
+    The lines are: one ranker against all others, one ranker against one other, and `n_random` directions drawn
+    anew in each round. The result is never worse than the start.
+    """
+    weights = start / start.sum()
+    value, generator = value_at(problem, weights), np.random.default_rng(seed)
+    room: Room = []
+    while True:
+        before = value
+        for direction in _directions(weights, n_random, generator):
+            low, high = _reach_within_simplex(weights, direction)
+            if high - low < 1e-9:
+                continue
+            found = line_profile(problem, weights, direction, low, high, room=room)
+            if found.value > value + TOLERANCE:
+                moved = np.maximum(weights + found.middle * direction, 0.0)
+                moved /= moved.sum()
+                here = value_at(problem, moved)
+                if here > value:  # rows that all but tie may fall the other way once rounded
+                    weights, value = moved, here
+        if value <= before + TOLERANCE:
+            return weights, value
 
 
-@kernel
-def _neighbours(keys: Ints, ends: Ints, left: int, right: int) -> tuple[np.int64, np.int64]:
-    """Return the last key up to `left` and the first one from `right` on."""
-    begin: Any = np.int64(0)  # for a plain 0, what is called with it would be compiled once more
-    low, high = np.int64(0), np.int64(1) << KEY_BITS
-    for end in ends:
-        at = _first_from(keys, begin, end, left + 1)
-        if at > begin:
-            low = max(low, keys[at - 1])
-        at = _first_from(keys, at, end, right)
-        if at < end:
-            high = min(high, keys[at])
-        begin = end
+def _directions(weights: Floats, n_random: int, generator: np.random.Generator) -> list[Floats]:
+    """Return the directions of one round; each sums to 0, so that the weights go on summing to 1."""
+    K, found = len(weights), []
+    if K > 2:
+        for k in range(K):
+            others = np.delete(weights, k).sum()
+            away = -weights / others if others > 0 else np.full(K, -1.0 / (K - 1))
+            away[k] = 1.0
+            found.append(away)
+    for k, other in combinations(range(K), 2):
+        pair = np.zeros(K)
+        pair[k], pair[other] = 1.0, -1.0
+        found.append(pair)
+    for _ in range(n_random):
+        drawn = generator.standard_normal(K)
+        found.append(drawn - drawn.mean())
+    return found
+
+
+def _reach_within_simplex(weights: Floats, direction: Floats) -> tuple[float, float]:
+    """Return how far one can go both ways before a weight becomes negative."""
+    falling, rising = direction < 0, direction > 0
+    high = float(np.min(weights[falling] / -direction[falling])) if falling.any() else 0.0
+    low = float(np.max(-weights[rising] / direction[rising])) if rising.any() else 0.0
     return low, high
-
-
-@kernel
-def _pick(keys: Ints, steps: Floats, ends: Ints, lows: Ints, highs: Ints) -> tuple[Ints, Floats]:
-    """Return the swaps with keys in one of the ranges lows[i] <= key < highs[i]."""
-    out_keys, out_steps = np.empty(0, np.int64), np.empty(0)
-    zero: Any = np.int64(0)  # for a plain 0, what is called with it would be compiled once more
-    for turn in range(2):  # count, then copy
-        n, begin = 0, zero
-        for end in ends:
-            for i in range(len(lows)):
-                first = _first_from(keys, begin, end, lows[i])
-                last = _first_from(keys, first, end, highs[i])
-                if turn == 1:
-                    for e in range(first, last):
-                        out_keys[n + e - first], out_steps[n + e - first] = keys[e], steps[e]
-                n += last - first
-            begin = end
-        if turn == 0:
-            out_keys, out_steps = np.empty(n, np.int64), np.empty(n)
-    return out_keys, out_steps
-
-
-@kernel
-def _values(tasks: Ints, problem: Problem, weights: Floats, values: Floats) -> None:
-    """Write the value of tasks[0]:tasks[1] at one point."""
-    fused, at, starts, order = np.empty(0), -1, problem.starts, problem.order
-    for task in range(tasks[0], tasks[1]):
-        q = problem.query[task]
-        begin, n = starts[q], starts[q + 1] - starts[q]
-        if q != at:
-            at, fused = q, np.empty(n)
-            fuse(problem.columns, begin, weights, fused)
-        rows = problem.relevant_rows[problem.relevant_starts[task] : problem.relevant_starts[task + 1]]
-        level = np.empty(len(rows), np.int64)
-        for i in range(len(rows)):
-            own, above, tied = fused[rows[i] - begin], 0, 0
-            for d in range(n):
-                above += fused[d] > own
-                tied += fused[d] == own
-            if tied > 1:
-                for d in range(n):
-                    above += (fused[d] == own) & (order[begin + d] < order[rows[i]])
-            place = i
-            while place > 0 and level[place - 1] > above:
-                level[place] = level[place - 1]
-                place -= 1
-            level[place] = above
-        for i in range(len(rows)):
-            level[i] -= i  # relevant rows above do not count
-        values[task] = task_value(problem.gains, task, level, 0, len(rows))

@@ -21,11 +21,10 @@ from numpy.typing import NDArray
 
 from genm._math.elementary import logarithms2
 from genm._math.parallel import kernel
+from genm._typing import Floats, Ints
 from genm.errors import InputError
 
 BinaryMeasure = Literal["AP", "P", "recall", "RR", "success", "Rprec", "judged", "IPrec"]
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 BLOCK = 128
 """Rows that are passed over together if none of them can swap with a relevant row."""
@@ -50,7 +49,7 @@ class Gains(NamedTuple):
     """discount[base + r] belongs to rank r, counted from 1, or to r other rows above, counted from 0."""
 
 
-class Problem(NamedTuple):
+class GainProblem(NamedTuple):
     """What is maximised over the weights: scores, relevant rows and the tables of one measure."""
 
     starts: Ints
@@ -114,7 +113,7 @@ def binary_problem(
     measure: BinaryMeasure = "AP",
     cutoff: int | None = None,
     recall: float = 0.0,
-) -> Problem:
+) -> GainProblem:
     """Return the problem of a measure that knows relevant and not relevant, as a weighted mean over queries.
 
     `n_relevant` may exceed the relevant rows, since relevant documents that no ranker returned still count in
@@ -165,7 +164,7 @@ def bpref_problem(
     n_relevant: Ints,
     n_others: Ints,
     query_weights: Floats,
-) -> Problem:
+) -> GainProblem:
     """Return the problem of Bpref on judged rows: those not relevant are judged so.
 
     Each relevant row adds 1 - min(c, R) / min(N, R), with c the others above it and R and N the documents judged
@@ -186,7 +185,7 @@ def bpref_problem(
 
 def graded_problem(
     starts: Ints, scores: Floats, gains: Floats, ideal: Floats, query_weights: Floats, *, cutoff: int | None = None
-) -> Problem:
+) -> GainProblem:
     """Return the problem of nDCG: `gains` of the rows (none negative) and each query's `ideal` DCG.
 
     The ideal is the caller's, because documents that no ranker returned have their place in it.
@@ -236,7 +235,7 @@ def by_mean_score(starts: Ints, total: Floats) -> Ints:
     return np.lexsort((-total, query)).astype(np.int64)
 
 
-def _problem(starts: Ints, scores: Floats, query: Ints, counts: Ints, rows: Ints, gains: Gains) -> Problem:
+def _problem(starts: Ints, scores: Floats, query: Ints, counts: Ints, rows: Ints, gains: Gains) -> GainProblem:
     """Put the parts together; tasks that can gain nothing are left out."""
     if not np.isfinite(scores).all():
         raise InputError("scores: expected finite numbers; found nan or inf. Fill the gaps before learning.")
@@ -246,7 +245,7 @@ def _problem(starts: Ints, scores: Floats, query: Ints, counts: Ints, rows: Ints
     place[order] = np.arange(len(order))
     ends = np.concatenate(([0], np.cumsum(counts[live])))
     columns = np.ascontiguousarray(scores[order].T, np.float64)
-    return Problem(
+    return GainProblem(
         np.ascontiguousarray(starts, np.int64),
         columns,
         order,

@@ -12,10 +12,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.bounds import ROUNDING, Owners, Tables, influence, last_of, sort_levels
-from genm._math.exact.bound_kernels import LEAF
-from genm._math.exact.rank_gains import Floats, Ints, Problem
+from genm._math.exact.bound_kernels import LEAF, ROUNDING, Owners, Tables, influence, last_of, sort_levels
+from genm._math.exact.rank_gains import GainProblem
 from genm._math.linear_algebra import row_products
+from genm._typing import Floats, Ints
 
 MOST_CELLS = 4096
 """After so many cells the rest is left as it is, with its bound."""
@@ -27,7 +27,7 @@ Point = tuple[Fraction, ...]
 
 
 class Pairs(NamedTuple):
-    """All pairs that the whole simplex leaves undecided; see `genm._math.bounds`."""
+    """All pairs that the whole simplex leaves undecided; see `genm._math.exact.bound_kernels`."""
 
     x: Floats
     owner: Owners
@@ -59,7 +59,7 @@ class _Open(NamedTuple):
 
 
 def settle(
-    problem: Problem,
+    problem: GainProblem,
     pairs: Pairs,
     tables: Tables,
     path: Path,
@@ -110,7 +110,7 @@ def _between(start: Point, end: Point, share: Fraction) -> Point:
     return tuple(s + share * (e - s) for s, e in zip(start, end, strict=True))
 
 
-def _open_cell(problem: Problem, pairs: Pairs, path: Path) -> _Open:
+def _open_cell(problem: GainProblem, pairs: Pairs, path: Path) -> _Open:
     """Return the cell with the pairs that floating-point numbers cannot decide; the others are decided."""
     corners = corners_of(path, len(pairs.x))
     at = row_products(np.array(corners, np.float64), pairs.x.T)

@@ -3,11 +3,11 @@
 from typing import Any
 
 from genm.errors import ExportError
-from genm.export.asking import FIELD, QUERY, SIZE, TYPE, VECTOR, vector
 from genm.export.quoting import to_json
+from genm.export.settings import FIELD, QUERY, SIZE, TYPE, VECTOR, vector
 from genm.export.simulation import add_weighted, top
 from genm.export.target import Document, Guide, Lists, Order, Target, Technique, WeightRule, Window
-from genm.records import Normalizer
+from genm.normalizers import Normalizer
 
 _TEXT_WINDOW = 1000  # what the text query recalls unless a preview parameter says otherwise
 

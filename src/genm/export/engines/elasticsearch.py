@@ -3,12 +3,11 @@
 import math
 from typing import Any
 
-from genm.export.asking import FIELD, OWN, QUERY, SIZE, TYPE, VECTOR, folded, own_query, size_within, vector
 from genm.export.quoting import to_json
+from genm.export.settings import FIELD, OWN, QUERY, SIZE, TYPE, VECTOR, folded, own_query, size_within, vector
 from genm.export.simulation import add_reciprocal, add_weighted, top
 from genm.export.target import Document, Guide, Lists, Order, Part, Target, Technique, WeightRule, Window
-from genm.normalizers import ENGINES
-from genm.records import Normalizer
+from genm.normalizers import ENGINES, Normalizer
 
 _EQUAL_WITHIN = 1e-6  # the spread (and the norm) at which Elasticsearch gives up scaling
 

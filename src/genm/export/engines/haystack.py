@@ -3,11 +3,11 @@
 from typing import Any
 
 from genm.errors import ExportError
-from genm.export.asking import SIZE, folded
 from genm.export.quoting import plain_name, py_literal
+from genm.export.settings import SIZE, folded
 from genm.export.simulation import add_reciprocal, add_weighted, top
 from genm.export.target import Document, Guide, Lists, Order, Setting, Target, Technique, WeightRule, Window
-from genm.records import Normalizer
+from genm.normalizers import Normalizer
 
 
 def compose(order: Order) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import Any
 from genm.export.quoting import py_literal
 from genm.export.simulation import add_reciprocal
 from genm.export.target import Document, Guide, Lists, Order, Setting, Target, Technique, WeightRule, Window
-from genm.records import Normalizer
+from genm.normalizers import Normalizer
 
 
 def compose(order: Order) -> dict[str, Any]:

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from genm.export.asking import SIZE
 from genm.export.quoting import py_literal
+from genm.export.settings import SIZE
 from genm.export.simulation import add_weighted, top
 from genm.export.target import Document, Guide, Lists, Order, Target, Technique, WeightRule, Window
-from genm.records import Normalizer
+from genm.normalizers import Normalizer
 
 
 def compose(order: Order) -> dict[str, Any]:

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from genm.errors import ExportError
-from genm.export.asking import folded
 from genm.export.quoting import to_json
+from genm.export.settings import folded
 from genm.export.simulation import every_doc
 from genm.export.target import Document, Guide, Lists, Order, Setting, Target, Technique, WeightRule, Window
-from genm.records import Normalizer
+from genm.normalizers import Normalizer
 
 FEATURE = Setting("feature", "", "the feature's name in the store; the ranker's if left out", "name")
 

@@ -4,12 +4,11 @@ import math
 from typing import Any
 
 from genm.errors import ExportError
-from genm.export.asking import FIELD, SIZE, TYPE
 from genm.export.quoting import py_literal
+from genm.export.settings import FIELD, SIZE, TYPE
 from genm.export.simulation import add_weighted, top
 from genm.export.target import Document, Guide, Lists, Order, Part, Setting, Target, Technique, WeightRule, Window
-from genm.normalizers import ENGINES
-from genm.records import Normalizer
+from genm.normalizers import ENGINES, Normalizer
 
 _METRICS = ("BM25", "COSINE", "IP", "L2")
 _RAW = "norm_score off"

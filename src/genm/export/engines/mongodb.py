@@ -5,12 +5,11 @@ import math
 from typing import Any
 
 from genm.errors import ExportError
-from genm.export.asking import FIELD, QUERY, SIZE, TYPE, VECTOR, folded, vector
 from genm.export.quoting import document_field, to_json
+from genm.export.settings import FIELD, QUERY, SIZE, TYPE, VECTOR, folded, vector
 from genm.export.simulation import add_weighted, top
 from genm.export.target import Document, Guide, Lists, Order, Part, Setting, Target, Technique, WeightRule, Window
-from genm.normalizers import ENGINES
-from genm.records import Normalizer
+from genm.normalizers import ENGINES, Normalizer
 
 
 def compose(order: Order) -> dict[str, Any]:

@@ -4,12 +4,11 @@ import math
 from typing import Any
 
 from genm.errors import ExportError
-from genm.export.asking import FIELD, OWN, QUERY, SIZE, TYPE, VECTOR, own_query, vector
 from genm.export.quoting import to_json
+from genm.export.settings import FIELD, OWN, QUERY, SIZE, TYPE, VECTOR, own_query, vector
 from genm.export.simulation import add_reciprocal, every_doc, single, top
 from genm.export.target import Document, Guide, Lists, Order, Part, Setting, Target, Technique, WeightRule, Window
-from genm.normalizers import ENGINES
-from genm.records import Normalizer
+from genm.normalizers import ENGINES, Normalizer
 
 _LEAST = 0.001  # what a retrieved document keeps where the formula gives 0
 _FARTHEST_BOUND = 10_000.0

@@ -4,13 +4,13 @@ import json
 from typing import Any
 
 from genm.errors import ExportError
-from genm.export.asking import FIELD, SIZE, TYPE, VECTOR, folded, vector
 from genm.export.engines.ltr import line_techniques
 from genm.export.normalizer_match import line_of
 from genm.export.quoting import to_json
+from genm.export.settings import FIELD, SIZE, TYPE, VECTOR, folded, vector
 from genm.export.simulation import every_doc, top
 from genm.export.target import Document, Guide, Lists, Order, Part, Setting, Target, Technique, WeightRule, Window
-from genm.records import Normalizer
+from genm.normalizers import Normalizer
 
 _SPARSE = Setting(
     "sparse", '{"indices": [1, 42], "values": [0.22, 0.8]}', "the query's sparse vector", "json", stands_in="text"

@@ -3,11 +3,11 @@
 import math
 from typing import Any
 
-from genm.export.asking import FIELD, QUERY, SIZE, TYPE, folded, one_of_each
 from genm.export.quoting import cli_word, plain_name, query_words
+from genm.export.settings import FIELD, QUERY, SIZE, TYPE, folded, one_of_each
 from genm.export.simulation import add_weighted, top
 from genm.export.target import Document, Guide, Lists, Order, Setting, Target, Technique, WeightRule, Window
-from genm.records import Normalizer
+from genm.normalizers import Normalizer
 
 _TITLE = "Redis FT.HYBRID"
 

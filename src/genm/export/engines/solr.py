@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from genm.export.asking import folded
 from genm.export.engines.ltr import FEATURE, feature_names, fixed_ends, line_techniques, score_candidates
 from genm.export.quoting import to_json
+from genm.export.settings import folded
 from genm.export.target import Document, Guide, Lists, Order, Setting, Target, WeightRule, Window
 
 

@@ -6,8 +6,7 @@ from typing import Any
 from genm.export.quoting import feature_text, plain_name
 from genm.export.simulation import every_doc, top
 from genm.export.target import Document, Guide, Lists, Order, Part, Setting, Target, Technique, WeightRule, Window
-from genm.normalizers import ENGINES
-from genm.records import Normalizer
+from genm.normalizers import ENGINES, Normalizer
 
 _SCALED = frozenset({"scale", "shift", "missing"})
 _LISTWISE = ("minmax", "reciprocal")

@@ -2,12 +2,11 @@
 
 from typing import Any
 
-from genm.export.asking import FIELD, SIZE, TYPE, one_of_each, size_within
 from genm.export.quoting import py_literal
+from genm.export.settings import FIELD, SIZE, TYPE, one_of_each, size_within
 from genm.export.simulation import add_reciprocal, add_weighted, top
 from genm.export.target import Document, Guide, Lists, Order, Setting, Target, Technique, WeightRule, Window
-from genm.normalizers import ENGINES
-from genm.records import Normalizer
+from genm.normalizers import ENGINES, Normalizer
 
 _WORDS = {"relativeScoreFusion": "RELATIVE_SCORE", "rankedFusion": "RANKED"}
 

@@ -6,14 +6,12 @@ import numpy as np
 
 from genm.align import Aligned
 from genm.progress import Progress, silent
-from genm.reproduce.figures.drawing import Drawing
 from genm.reproduce.figures.learning import draw_learning, learning_curves
-from genm.reproduce.figures.objective import draw_objective
-from genm.reproduce.figures.pair import pair_of
+from genm.reproduce.figures.objective import draw_objective, draw_smoothing, pair_of
 from genm.reproduce.figures.recall import draw_recall
 from genm.reproduce.figures.sigmoid import draw_sigmoid
 from genm.reproduce.figures.simplex import draw_simplex, landscape_of
-from genm.reproduce.figures.smoothing import draw_smoothing
+from genm.reproduce.figures.style import Drawing
 from genm.reproduce.figures.summary import draw_summary
 from genm.reproduce.results import CollectionResult, Results
 

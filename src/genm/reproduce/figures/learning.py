@@ -6,20 +6,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from genm import plotting
+from genm._typing import Floats
 from genm.align import Aligned
 from genm.errors import ConvergenceWarning
 from genm.learn import CotrainFuser, Fuser, OnlineFuser, Step
-from genm.reproduce.figures.drawing import Drawing
-from genm.reproduce.figures.style import look_of
+from genm.reproduce.figures.style import Drawing, look_of
 from genm.reproduce.paper import PAPER_BETA
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-Array = NDArray[np.float64]
 
 TOLERANCE, LEAST, MOST = 1e-4, 10, 20
 """The paper stops at this change of the objective but not before ten iterations; we also stop at twenty."""
@@ -31,7 +28,7 @@ class Curves:
     """What both methods reached after every iteration, start by start."""
 
     rankers: tuple[str, ...]
-    starts: Array
+    starts: Floats
     """(starts, K) weights as they are, not scaled."""
     steps: dict[str, list[list[Step]]]
     """By method and start."""
@@ -58,7 +55,7 @@ def learning_curves(aligned: Aligned) -> Curves:
     return Curves(aligned.rankers, starts, steps)
 
 
-def binary_starts(n_rankers: int) -> Array:
+def binary_starts(n_rankers: int) -> Floats:
     """Return all vectors of zeros and ones, those with few ones first; beyond four rankers only the plainest."""
     if n_rankers > _ALL_BINARY_UP_TO:
         return np.vstack([np.zeros((1, n_rankers)), np.eye(n_rankers), np.ones((1, n_rankers))])

@@ -1,22 +1,79 @@
-"""Problem P1 over the weight of two rankers: the paper's first figure, and what its grid cannot show."""
+"""Exact and smoothed MAP over the weight of two rankers: the paper's first figures, without their grid."""
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from genm import plotting
-from genm._math.exact.line_search import LineProfile
-from genm.reproduce.figures.drawing import Drawing
-from genm.reproduce.figures.pair import Pair
+from genm._math.exact.line_search import LineProfile, line_profile
+from genm._math.parallel import over_items
+from genm._typing import Floats
+from genm.align import Aligned, select_rankers
+from genm.errors import InputError
+from genm.evaluate import Measure
+from genm.learn.exact import tasks_of
+from genm.learn.objectives import PAPER_BETA, Problem
+from genm.reproduce.figures.style import Drawing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Array = NDArray[np.float64]
+PAPER_PAIR = ("ldi", "plsi")
+"""The two rankers of the paper's figures in small letters, the first one's weight on the axis."""
+STEPS = 1000
+"""The paper's step is 0.001."""
 
 _NEAR, _CLOSE = 0.05, 0.002
 """Half the width of the two windows around the best step."""
+
+BETAS = (50.0, 200.0, 300.0)
+"""The paper draws 200 and reckons with 300; 50 shows what a soft sigmoid does."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pair:
+    """The exact MAP of two rankers at every step of the first one's weight."""
+
+    rankers: tuple[str, str]
+    aligned: Aligned
+    problem: Problem
+    weight: Floats
+    exact: Floats
+
+    @property
+    def best(self) -> int:
+        """Which step has the highest MAP; the first among equals."""
+        return int(np.argmax(self.exact))
+
+    def smoothed(self, beta: float) -> Floats:
+        """Return the objective of Problem P2 at every step."""
+        problem = self.problem.with_beta(beta)
+        return np.array(over_items(lambda w: problem.value(_both(w)), self.weight.tolist()))
+
+    def steps(self) -> LineProfile:
+        """Return MAP as the step function that it is, with every swap of two documents on the line."""
+        kept = self.problem.kept
+        tasks = tasks_of(self.aligned.select(kept), Measure("AP"))
+        return line_profile(tasks, _both(0.0), np.array([1.0, -1.0]), 0.0, 1.0, whole=True)
+
+
+def pair_of(aligned: Aligned) -> Pair:
+    """Return the paper's two rankers, or the last two that there are, and their MAP along the line."""
+    if len(aligned.rankers) < 2:
+        raise InputError(f"figures: expected at least two rankers; found {', '.join(aligned.rankers) or 'none'}.")
+    known = {name.lower(): name for name in aligned.rankers}
+    last = (aligned.rankers[-1], aligned.rankers[-2])
+    names = (known[PAPER_PAIR[0]], known[PAPER_PAIR[1]]) if known.keys() >= set(PAPER_PAIR) else last
+    two = select_rankers(aligned, names)
+    problem = Problem(two, beta=PAPER_BETA)
+    weight = np.arange(STEPS + 1) / STEPS
+    exact = np.array(over_items(lambda w: problem.exact(_both(w)), weight.tolist()))
+    return Pair(names, two, problem, weight, exact)
+
+
+def _both(weight: float) -> Floats:
+    return np.array([weight, 1.0 - weight])
 
 
 def draw_objective(pair: Pair, collection: str) -> Drawing:
@@ -82,7 +139,7 @@ def _draw_steps(axes: "Axes", steps: LineProfile, window: tuple[float, float]) -
     axes.ticklabel_format(axis="y", useOffset=False)
 
 
-def steps_inside(steps: LineProfile, window: tuple[float, float]) -> tuple[Array, Array]:
+def steps_inside(steps: LineProfile, window: tuple[float, float]) -> tuple[Floats, Floats]:
     """Return edges and values of the step function inside a window; neighbours of one value become one step."""
     first = int(np.searchsorted(steps.breakpoints, window[0], side="right")) - 1
     last = int(np.searchsorted(steps.breakpoints, window[1], side="left"))
@@ -90,3 +147,40 @@ def steps_inside(steps: LineProfile, window: tuple[float, float]) -> tuple[Array
     edges[0], edges[-1] = max(window[0], edges[0]), min(window[1], edges[-1])
     kept = np.flatnonzero(np.append(True, np.diff(values) != 0.0))
     return np.append(edges[kept], edges[-1]), values[kept]
+
+
+def draw_smoothing(pair: Pair, collection: str) -> Drawing:
+    """Return exact MAP and the smoothed MAP for three values of beta, each with its best weight marked."""
+    one, other = (plotting.label(name) for name in pair.rankers)
+    curves = {beta: pair.smoothed(beta) for beta in BETAS}
+    best = {beta: int(np.argmax(curve)) for beta, curve in curves.items()}
+    with plotting.style():
+        figure, [axes] = plotting.new_figure(6.4, 4.2)
+        axes.plot(pair.weight, pair.exact, color=plotting.INK, linewidth=0.9, label="P1: MAP itself")
+        _mark(axes, pair.weight[pair.best], pair.exact[pair.best], plotting.INK)
+        for at, (beta, curve) in enumerate(curves.items()):
+            look = plotting.series(at, markers=False) | {"linestyle": ("--", "-", "-.")[at]}
+            axes.plot(pair.weight, curve, linewidth=2.0, label=f"P2, β = {beta:.0f}", **look)
+            _mark(axes, pair.weight[best[beta]], curve[best[beta]], str(look["color"]))
+        axes.set_xlim(0.0, 1.0)
+        axes.set_xlabel(f"weight of {one} ({other} has the rest)")
+        axes.set_ylabel("MAP, exact and smoothed")
+        axes.legend(loc="best")
+        svg = plotting.to_svg(
+            figure, f"MAP and smoothed MAP on {collection} over the weight of {one} against {other}"
+        )
+    found = "; ".join(
+        f"β = {beta:.0f} chooses {pair.weight[at]:.3f}, where MAP is {pair.exact[at]:.4f}"
+        for beta, at in best.items()
+    )
+    caption = (
+        f"MAP (P1, thin line) and its smoothed form (P2) on {collection}. A sharper sigmoid follows MAP more "
+        f"closely and is less smooth. Triangles stand at each curve's maximum: MAP's own is "
+        f"{pair.exact[pair.best]:.4f} at {pair.weight[pair.best]:.3f}; {found}. What counts is not the distance "
+        f"between the curves but where their maxima lie."
+    )
+    return Drawing("smoothing", "The smoothed objective beside the real one", caption, svg)
+
+
+def _mark(axes: "Axes", x: float, y: float, color: str) -> None:
+    axes.plot(x, y, marker="v", markersize=8, color=color, markeredgecolor="white", linestyle="", zorder=5)

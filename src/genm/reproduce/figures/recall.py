@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from genm import plotting
-from genm.reproduce.figures.drawing import Drawing
-from genm.reproduce.figures.style import SHOWN, best_single, look_of
+from genm.reproduce.figures.style import SHOWN, Drawing, best_single, look_of
 from genm.reproduce.results import RECALL_LEVELS, CollectionResult
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from genm import plotting
-from genm.reproduce.figures.drawing import Drawing
+from genm.reproduce.figures.style import Drawing
 
 BETA = 300.0
 """The sharpness of the paper's figure."""

@@ -1,26 +1,27 @@
-"""All weights of three rankers at once: exact MAP as a heat map on the triangle, with the fusers' ways over it."""
+"""All weights of three rankers: exact MAP as a heat map on the triangle, and the fusers' paths over it."""
 
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from genm import plotting
 from genm._math.exact.branch_and_bound import Optimum, best_weights
+from genm._math.exact.line_search import climb
 from genm._math.parallel import over_items
+from genm._typing import Floats
 from genm.align import Aligned, select_rankers
+from genm.errors import ConvergenceWarning
 from genm.evaluate import Measure
+from genm.learn import BarrierFuser, Fuser, NewtonFuser, OnlineFuser
+from genm.learn.exact import tasks_of
 from genm.learn.objectives import Problem
-from genm.learn.tasks import tasks_of
-from genm.reproduce.figures.drawing import Drawing
-from genm.reproduce.figures.paths import Path, paths_from
+from genm.reproduce.figures.style import Drawing
 from genm.reproduce.paper import PAPER_BETA
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-Array = NDArray[np.float64]
 
 STEPS = 100
 """Weights are tried in steps of a hundredth."""
@@ -42,14 +43,49 @@ _LOOKS: dict[str, tuple[str, str, str, str]] = {
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Path:
+    """Where a fuser has been, from its start to its end."""
+
+    method: str
+    start: int
+    weights: Floats
+    """(points, K), each a distribution."""
+
+
+def paths_from(starts: Floats, aligned: Aligned) -> list[Path]:
+    """Return the ways of gEnM.BAT, gEnM.IP, gEnM.ON (a point per pass over the queries) and the exact line search.
+
+    Of the last one only start and end are known: each of its moves may go right across the simplex.
+    """
+    fusers: dict[str, Fuser] = {
+        "gEnM.BAT": NewtonFuser(beta=PAPER_BETA, starts=starts),
+        "gEnM.IP": BarrierFuser(beta=PAPER_BETA, starts=starts),
+        "gEnM.ON": OnlineFuser(beta=PAPER_BETA, starts=starts, max_iter=10),
+    }
+    learned = [path for method, fuser in fusers.items() for path in _ways(method, fuser, aligned, len(starts))]
+    tasks = tasks_of(aligned, Measure("AP"))
+    return learned + [Path("exact", s, np.array([start, climb(tasks, start)[0]])) for s, start in enumerate(starts)]
+
+
+def _ways(method: str, fuser: Fuser, aligned: Aligned, n_starts: int) -> list[Path]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # where a way breaks off is seen on the drawing
+        fuser.fit(aligned)
+    return [
+        Path(method, s, np.array([step.weights for step in fuser.history_ if step.start == s]))
+        for s in range(n_starts)
+    ]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Landscape:
     """MAP on the simplex of three rankers."""
 
     rankers: tuple[str, ...]
     aligned: Aligned
-    weights: Array
+    weights: Floats
     """(points, 3) all weights that are multiples of 1 / STEPS."""
-    exact: Array
+    exact: Floats
     """(points,) MAP there."""
     optimum: Optimum
     """The best weights of all, with a bound that no others exceed."""
@@ -68,7 +104,7 @@ def landscape_of(aligned: Aligned) -> Landscape:
     return Landscape(three.rankers, three, weights, exact, optimum)
 
 
-def simplex_grid(steps: int) -> Array:
+def simplex_grid(steps: int) -> Floats:
     """Return all weights of three rankers that are multiples of 1 / steps."""
     i, j = np.meshgrid(np.arange(steps + 1), np.arange(steps + 1), indexing="ij")
     inside = i + j <= steps
@@ -116,7 +152,7 @@ def draw_simplex(found: Landscape, collection: str) -> Drawing:
     return Drawing("simplex", "All weights of three rankers, and how the fusers climb", caption, svg)
 
 
-def _place(weights: Array) -> Array:
+def _place(weights: Floats) -> Floats:
     return np.asarray(weights @ _CORNERS)
 
 
@@ -138,7 +174,7 @@ def _draw_heat(axes: "Axes", found: Landscape) -> None:
     bar.set_label("MAP")
 
 
-def heat_image(exact: Array, steps: int, width: int) -> Array:
+def heat_image(exact: Floats, steps: int, width: int) -> Floats:
     """Return MAP on the triangle as an image, its lowest row first; NaN outside.
 
     Between the points of the grid it is interpolated on the small triangle around.

@@ -1,5 +1,6 @@
-"""How each method looks on every figure, and which of them are shown."""
+"""A finished figure, and how each method looks on every figure."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from genm import plotting
@@ -23,3 +24,15 @@ def best_single(found: CollectionResult) -> MethodResult | None:
     """Return the ranker that has the highest MAP alone, as is known only afterwards; None if there is none."""
     singles = [method for method in found.methods.values() if method.kind == "single"]
     return max(singles, key=lambda method: float(method.mean[0]), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """One figure of the page; the same data always gives the same bytes."""
+
+    name: str
+    """What its file is called, without the ending."""
+    title: str
+    caption: str
+    """Plain text, one paragraph: what was drawn, and what to see."""
+    svg: str

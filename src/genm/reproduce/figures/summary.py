@@ -3,19 +3,13 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from genm import plotting
 from genm.reproduce import paper
-from genm.reproduce.figures.drawing import Drawing
-from genm.reproduce.figures.style import LEARNED, SHOWN, best_single, look_of
+from genm.reproduce.figures.style import LEARNED, SHOWN, Drawing, best_single, look_of
 from genm.reproduce.results import MEASURES, CollectionResult, Results
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

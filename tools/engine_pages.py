@@ -1,22 +1,21 @@
 """The engines' pages: from an index to a query with learned weights, every snippet made by the code.
 
-`python -m genm.export.pages docs/engines` writes them.
+`python -m tools.engine_pages docs/engines` writes them.
 """
 
 import re
 import sys
 from pathlib import Path
 
-from genm.export.export import training_rules
+from genm.export.export import export_model, training_rules
 from genm.export.quoting import py_literal
 from genm.export.registry import targets
 from genm.export.settings import WINDOW
-from genm.export.stepwise import normalized
-from genm.export.target import Setting, Target
-from genm.export.writing import export_model
+from genm.export.simulation import normalized
+from genm.export.target import Setting, Target, rankers_text, weights_text
 from genm.io import write_text
 from genm.model import Model
-from genm.records import Normalizer
+from genm.normalizers import Normalizer
 
 _FENCE = {"json": "json", "py": "python", "sql": "sql"}
 _FILES = (
@@ -127,7 +126,7 @@ def training_snippet(target: Target) -> str:
     settings = f", settings={py_literal(said)}" if said else ""
     equal, fitted = "", "genm.fit(aligned)"
     if target.weights.equal:
-        equal, fitted = "from genm.export.equal import EqualFuser\n", "EqualFuser().fit(aligned)"
+        equal, fitted = "from genm.learn.base import EqualFuser\n", "EqualFuser().fit(aligned)"
     return f"""import genm
 from genm.export import export_model, training_rules
 {equal}
@@ -187,21 +186,6 @@ def _limits(target: Target) -> str:
         ends += [f"at least {window.least}"] * (window.least > 1) + [f"at most {window.most}"] * bool(window.most)
         cut = f"{', '.join([cut, *ends])}."
     return f"{cut} {taken}"
-
-
-def rankers_text(target: Target) -> str:
-    """Say how many rankers the target fuses."""
-    least, most = target.n_rankers
-    return f"exactly {least}" if least == most else "any number" if most is None else f"up to {most}"
-
-
-def weights_text(target: Target) -> str:
-    """Say which weights the target takes."""
-    rule = target.weights
-    if rule.equal:
-        return "equal only"
-    sign = "any sign" if rule.least is None else "above 0" if rule.above else "0 or more"
-    return sign + (", sum 1" if rule.sum_to_one else f", at most {rule.most:g}" if rule.most is not None else "")
 
 
 def _settings(target: Target) -> str:

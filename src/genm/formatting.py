@@ -1,6 +1,4 @@
-"""Numbers in words: how the report writes figures wherever it writes them, as plain text."""
-
-from genm.evidence.evidence import signed as _signed
+"""How numbers are written in text: differences, intervals, shares, p-values."""
 
 NONE = "\u2013"
 """Stands where there is no number."""
@@ -8,7 +6,10 @@ NONE = "\u2013"
 
 def signed(value: float | None, places: int = 4) -> str:
     """Write a difference, always with its sign; one that is written as zero has none."""
-    return NONE if value is None else _signed(value, places)
+    if value is None:
+        return NONE
+    text = f"{value:+.{places}f}"
+    return text if float(text) != 0.0 else text[1:]
 
 
 def between(low: float | None, high: float | None, places: int = 4) -> str:
@@ -34,3 +35,8 @@ def n_queries(n: int) -> str:
 def measure_name(measure: str) -> str:
     """Name the mean of a measure: that of AP is called MAP."""
     return f"M{measure}" if measure == "AP" or measure.startswith(("AP(", "AP@")) else measure
+
+
+def p_text(p: float) -> str:
+    """Return a p-value as people write it."""
+    return "<.0001" if p < 0.0001 else f"{p:.4f}".lstrip("0") if p < 1 else "1"

@@ -1,0 +1,7 @@
+"""Types of arrays that many modules share."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]

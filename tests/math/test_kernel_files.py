@@ -1,0 +1,72 @@
+"""numba recompiles a kernel when its own file changes, not when a kernel that it calls from another file does.
+
+So kernels that call each other share a file. The calls across files that remain are listed here: they go to modules
+that hardly ever change, and whoever changes one deletes the compiled kernels (CONTRIBUTING.md).
+"""
+
+import ast
+from pathlib import Path
+
+import genm
+
+ROOT = Path(genm.__file__).parent
+DECORATORS = {"kernel", "part"}
+STABLE = {
+    "_math.lanes",  # vectors of eight numbers
+    "_math.elementary",  # exp and log
+    "_math.sorting",  # radix sort, buffers that grow
+}
+OTHERS = {
+    ("_math.exact.bound_kernels", "_math.exact.rank_gains"),
+    ("_math.exact.line_kernels", "_math.exact.rank_gains"),
+}
+
+
+def modules() -> dict[str, ast.Module]:
+    found = {}
+    for path in sorted(ROOT.rglob("*.py")):
+        name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        found[name] = ast.parse(path.read_text(encoding="utf-8"))
+    return found
+
+
+def is_kernel(node: ast.stmt) -> bool:
+    if not isinstance(node, ast.FunctionDef):
+        return False
+    return any(
+        name.id in DECORATORS for d in node.decorator_list for name in ast.walk(d) if isinstance(name, ast.Name)
+    )
+
+
+def calls_across_files() -> set[tuple[str, str]]:
+    trees = modules()
+    kernels = {module: {n.name for n in tree.body if is_kernel(n)} for module, tree in trees.items()}
+    lanes = trees["_math.lanes"]
+    kernels["_math.lanes"] = {
+        n.id for n in ast.walk(lanes) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+    }
+    found = set()
+    for module, tree in trees.items():
+        imported = {
+            alias.asname or alias.name: (n.module.removeprefix("genm."), alias.name)
+            for n in tree.body
+            if isinstance(n, ast.ImportFrom) and n.module and n.module.startswith("genm.")
+            for alias in n.names
+        }
+        for function in tree.body:
+            if not is_kernel(function):
+                continue
+            for name in ast.walk(function):
+                if isinstance(name, ast.Name) and name.id in imported:
+                    home, original = imported[name.id]
+                    if original in kernels.get(home, set()):
+                        found.add((module, home))
+    return found
+
+
+def test_kernels_that_call_each_other_share_a_file() -> None:
+    assert {edge for edge in calls_across_files() if edge[1] not in STABLE} == OTHERS
+
+
+def test_stable_kernels_call_only_stable_ones() -> None:
+    assert all(callee in STABLE for caller, callee in calls_across_files() if caller in STABLE)
