@@ -20,7 +20,7 @@ import numba
 import numpy as np
 
 from genm._math.exact.branch_and_bound import best_weights
-from genm._math.exact.line_search import Room, line_profile, value_at
+from genm._math.exact.line_search import Buffers, line_profile, value_at
 from genm._math.exact.rank_gains import GainProblem, binary_problem
 
 SEED = 1
@@ -71,7 +71,7 @@ def tell(**facts: object) -> None:
 def lines() -> None:
     os.environ["GENM_THREADS"] = "1"
     problem = made_up(431, 7097, 4, 15)
-    room: Room = []
+    buffers: Buffers = []
     middle, unit = np.full(4, 0.25), np.eye(4)
     line_profile(problem, middle, unit[0] - middle, 0.0, 0.01)
     value_at(problem, middle)
@@ -86,8 +86,8 @@ def lines() -> None:
             best=whole.value,
             width=whole.width,
             agrees=abs(value_at(problem, others + whole.middle * direction) - whole.value) < 1e-12,
-            full_ms=quickest(partial(line_profile, problem, others, direction, 0.0, 1.0, room=room)),
-            bracket_ms=quickest(partial(line_profile, problem, others, direction, 0.15, 0.35, room=room)),
+            full_ms=quickest(partial(line_profile, problem, others, direction, 0.0, 1.0, buffers=buffers)),
+            bracket_ms=quickest(partial(line_profile, problem, others, direction, 0.15, 0.35, buffers=buffers)),
             value_ms=quickest(partial(value_at, problem, others)),
         )
 
@@ -114,7 +114,7 @@ def collections(asked: list[str], normalize: str) -> None:
     from genm.align import align_runs
     from genm.collections import load_collection
     from genm.evaluate import parse_measure
-    from genm.learn.exact import tasks_of
+    from genm.learn.exact import gain_problem
     from genm.rankers import rank_collection
 
     best_weights(made_up(2, 50, 3, 5))
@@ -123,7 +123,7 @@ def collections(asked: list[str], normalize: str) -> None:
         title, n_rankers = name.split(":")
         collection = load_collection(title)
         runs = rank_collection(collection, RANKERS[: int(n_rankers)])
-        problem = tasks_of(align_runs(runs, collection.qrels, normalize=normalize), parse_measure("AP"))
+        problem = gain_problem(align_runs(runs, collection.qrels, normalize=normalize), parse_measure("AP"))
         wall, cpu = time.perf_counter(), time.process_time()
         found = best_weights(problem, gap=gap, seconds=seconds)
         tell(

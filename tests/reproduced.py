@@ -18,7 +18,7 @@ from genm.reproduce.results import (
     Facts,
     MethodResult,
     Results,
-    Table,
+    ResultTable,
     figures,
     words,
 )
@@ -58,10 +58,10 @@ def results(*collections, tables=()):
     """Results with two small tables."""
     rows = tuple((*words(c.title, "MAP"), *figures([0.1, 0.25], strong=[1])) for c in collections)
     made = (
-        Table(
+        ResultTable(
             "table-1", "Table 1. Toy", ("", "Ranker 1"), ((*words("Document 1"), *figures([0.35])),), ("A note.",)
         ),
-        Table("table-3", "Table 3. Held out", ("Data", "Measure", "paper", "ours"), rows),
+        ResultTable("table-3", "Table 3. Held out", ("Data", "Measure", "paper", "ours"), rows),
     )
     return Results(tuple(collections), 3, 0, made + tuple(tables), {"rankers": 1.5})
 

@@ -145,9 +145,9 @@ def model_to_json(model: Model) -> dict[str, Any]:
 
 def model_from_json(document: object, place: str = "model") -> Model:
     """Read a model back from its JSON object."""
-    top = Table(document, place)
+    top = JsonObject(document, place)
     top.check_head(_HEAD, MODEL_VERSION, "a model")
-    rows = [Table(row, f"{place}: rankers[{i}]") for i, row in enumerate(top.take("rankers", list))]
+    rows = [JsonObject(row, f"{place}: rankers[{i}]") for i, row in enumerate(top.take("rankers", list))]
     if not rows:
         raise ModelError(f"{place}: expected at least one ranker; found none.")
     online = top.take("online", dict, None)
@@ -196,7 +196,7 @@ def _check(model: Model, place: str) -> None:
         raise ModelError(f"{place}: expected one raw weight per ranker in the online state.")
 
 
-class Table:
+class JsonObject:
     """One JSON object while it is read: every key is asked for once, and none is left over."""
 
     def __init__(self, value: object, place: str) -> None:
@@ -266,7 +266,7 @@ class Table:
 
 def read_normalizer(value: object, place: str) -> Normalizer:
     """Return the normaliser that a JSON object describes."""
-    table = Table(value, f"{place}.normalizer")
+    table = JsonObject(value, f"{place}.normalizer")
     found: dict[str, Any] = {}
     for name, hint in get_type_hints(Normalizer).items():
         parts = (hint,) if get_origin(hint) is Literal else get_args(hint) or (hint,)
@@ -277,7 +277,7 @@ def read_normalizer(value: object, place: str) -> Normalizer:
 
 
 def _online(value: object, place: str) -> OnlineState:
-    table = Table(value, place)
+    table = JsonObject(value, place)
     state = OnlineState(
         raw_weights=_numbers(table.take("raw_weights", list), f"{place}.raw_weights"),
         n_seen=table.take("n_seen", int),
@@ -290,7 +290,7 @@ def _online(value: object, place: str) -> OnlineState:
 
 
 def _numbers(values: list[object], place: str) -> tuple[float, ...]:
-    row = Table({str(i): value for i, value in enumerate(values)}, place)
+    row = JsonObject({str(i): value for i, value in enumerate(values)}, place)
     return tuple(row.number(str(i)) for i in range(len(values)))
 
 

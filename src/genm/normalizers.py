@@ -139,7 +139,7 @@ def per_ranker(what: str, value: T | Mapping[str, T] | Sequence[T], rankers: tup
     return (value,) * len(rankers)
 
 
-def rules_of(normalizers: Sequence[Normalizer]) -> NDArray[np.float64]:
+def kernel_rules(normalizers: Sequence[Normalizer]) -> NDArray[np.float64]:
     """Return the rows of numbers that `genm._math.scaling` reads."""
     return np.array([[_number(n, column) for column in COLUMNS] for n in normalizers], np.float64)
 

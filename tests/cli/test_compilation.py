@@ -2,7 +2,7 @@ import pytest
 from numba.core import event
 
 from genm.cli import compilation
-from genm.cli.compilation import MESSAGE, telling_of_compiling
+from genm.cli.compilation import MESSAGE, announce_compilation
 
 KIND = "numba:compile"
 
@@ -30,14 +30,14 @@ def end():
 
 def test_says_nothing_where_nothing_is_compiled():
     said = []
-    with telling_of_compiling(said.append):
+    with announce_compilation(said.append):
         pass
     assert said == []
 
 
 def test_says_it_once_when_compiling_takes_its_time(clock):
     said = []
-    with telling_of_compiling(said.append):
+    with announce_compilation(said.append):
         for _ in range(8):
             start()
             clock.now += 0.3
@@ -47,7 +47,7 @@ def test_says_it_once_when_compiling_takes_its_time(clock):
 
 def test_a_moment_passes_without_a_word(clock):
     said = []
-    with telling_of_compiling(said.append):
+    with announce_compilation(said.append):
         for _ in range(3):
             start()
             clock.now += 0.2
@@ -57,7 +57,7 @@ def test_a_moment_passes_without_a_word(clock):
 
 def test_work_between_compilations_does_not_count(clock):
     said = []
-    with telling_of_compiling(said.append):
+    with announce_compilation(said.append):
         for _ in range(3):
             start()
             clock.now += 0.1
@@ -68,7 +68,7 @@ def test_work_between_compilations_does_not_count(clock):
 
 def test_kernels_inside_kernels_count_once_and_may_tell(clock):
     said = []
-    with telling_of_compiling(said.append):
+    with announce_compilation(said.append):
         start()
         clock.now += 0.4
         start()
@@ -80,7 +80,7 @@ def test_kernels_inside_kernels_count_once_and_may_tell(clock):
 
 def test_stops_listening(clock):
     said = []
-    with telling_of_compiling(said.append):
+    with announce_compilation(said.append):
         pass
     start()
     clock.now += 9.0
@@ -93,6 +93,6 @@ def test_a_real_compilation_is_heard(monkeypatch):
 
     monkeypatch.setattr(compilation, "PATIENCE", -1.0)
     said = []
-    with telling_of_compiling(said.append):
+    with announce_compilation(said.append):
         assert numba.njit(lambda x: x + 1)(1) == 2
     assert said == [MESSAGE]

@@ -6,7 +6,7 @@ import pytest
 
 from genm.align import align_runs
 from genm.cli import fit
-from genm.cli.fit import METHODS, say_what_does_better, say_what_is_not_held_back, say_what_weight_0_still_does
+from genm.cli.fit import METHODS, suggest_better_rules, warn_test_queries_seen, warn_zero_weights
 from genm.evidence import RRF, UNIFORM, gather_evidence
 from genm.learn.base import EqualFuser
 from genm.model import Model
@@ -80,7 +80,7 @@ def test_judgments_held_back_for_testing(genm, sample):
 
 def test_what_the_table_does_not_show_is_told(genm, sample, monkeypatch):
     asked = []
-    monkeypatch.setattr(fit, "say_what_does_better", lambda _, may_choose: asked.append(may_choose))
+    monkeypatch.setattr(fit, "suggest_better_rules", lambda _, may_choose: asked.append(may_choose))
     lines = [f"{q} Q0 noise{q}-{i} {i} {9 - i} noise\n" for q in range(1, 31) for i in range(3)]
     (sample / "noise.trec").write_text("".join(lines))
     words = ("--qrels", "qrels.txt", "--test-qrels", "qrels.txt", "--method", "bat", "--folds", "2")
@@ -208,7 +208,7 @@ def evidence():
 def test_a_rule_that_beats_learning_is_told_of(evidence, capsys, rule, use):
     """Whoever reads of the best single ranker alone would serve the worse of two."""
     assert "no learning" not in evidence.verdict()
-    say_what_does_better(evidence, may_choose=True)
+    suggest_better_rules(evidence, may_choose=True)
     assert capsys.readouterr().err == ""
     lost = replace(
         evidence.gains[rule], difference=-0.1, low=-0.2, high=-0.05, n_worse=5, p_values={"wilcoxon": 1e-9}
@@ -218,7 +218,7 @@ def test_a_rule_that_beats_learning_is_told_of(evidence, capsys, rule, use):
     figures = f"What needs no learning does better: {rule} ({mean:.4f} against {learned:.4f} AP, p = 1e-09)."
     assert worse.verdict().endswith(figures)
     for may_choose, advice in ((False, "Use it"), (True, "Try --normalize auto, or use it")):
-        say_what_does_better(worse, may_choose=may_choose)
+        suggest_better_rules(worse, may_choose=may_choose)
         assert capsys.readouterr().err == (
             f"note: held out, what needs no learning does better: {rule}. {advice}: {use}\n"
         )
@@ -226,9 +226,9 @@ def test_a_rule_that_beats_learning_is_told_of(evidence, capsys, rule, use):
 
 def test_what_was_learned_from_is_no_test(capsys):
     judged = qrels_from_dict(JUDGED)
-    say_what_is_not_held_back(judged, qrels_from_dict({"x": {"d": 1}}))
+    warn_test_queries_seen(judged, qrels_from_dict({"x": {"d": 1}}))
     assert capsys.readouterr().err == ""
-    say_what_is_not_held_back(judged, qrels_from_dict({"x": {"d": 1}, "q4": {"d": 1}, "q2": {"d": 0}}))
+    warn_test_queries_seen(judged, qrels_from_dict({"x": {"d": 1}, "q4": {"d": 1}, "q2": {"d": 0}}))
     assert "2 of 3 queries of --test-qrels were also learned from (first: q4)" in capsys.readouterr().err
 
 
@@ -238,8 +238,8 @@ def test_a_ranker_of_weight_0_may_still_bring_documents(capsys):
 
     aligned = align_runs([A, B])
     for weights in ((0.5, 0.5), (1e-9, 1 - 1e-9)):
-        say_what_weight_0_still_does(model(*weights), aligned)
+        warn_zero_weights(model(*weights), aligned)
     assert capsys.readouterr().err == ""
-    say_what_weight_0_still_does(model(1.0, 0.0), aligned)
+    warn_zero_weights(model(1.0, 0.0), aligned)
     said = "note: b has weight 0, but it brings 18 rows of the fused run that no ranker with a weight returned."
     assert capsys.readouterr().err.startswith(said)

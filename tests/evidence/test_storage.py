@@ -19,8 +19,8 @@ from genm.evidence import (
     gather_evidence,
     keep_evidence,
     load_evidence,
+    mismatch,
     save_evidence,
-    why_not_of,
     with_evidence,
 )
 from genm.evidence.storage import evidence_from_json, evidence_to_json
@@ -128,13 +128,13 @@ def test_whose_it_is() -> None:
     fuser, found = gather_evidence(aligned, BoostFuser, parse_measure("AP"), folds=4)
     kept = keep_evidence(aligned, fuser, found)
     model, own = with_evidence(fuser.to_model(), aligned, found), fingerprint(aligned)
-    assert why_not_of(kept, model, own) is None
-    assert why_not_of(kept, model, fingerprint(made_up(1, n_queries=20))) == (
+    assert mismatch(kept, model, own) is None
+    assert mismatch(kept, model, fingerprint(made_up(1, n_queries=20))) == (
         "it is of other runs, judgments or query weights"
     )
-    assert why_not_of(kept, replace(model, weights=(1.0, 0.0, 0.0)), own) == "it is of other weights"
-    assert "measured in AP" in why_not_of(kept, replace(model, measure="nDCG@10"), own)
-    assert "of the rankers r0, r1, r2" in why_not_of(kept, replace(model, rankers=("a", "b", "c")), own)
+    assert mismatch(kept, replace(model, weights=(1.0, 0.0, 0.0)), own) == "it is of other weights"
+    assert "measured in AP" in mismatch(kept, replace(model, measure="nDCG@10"), own)
+    assert "of the rankers r0, r1, r2" in mismatch(kept, replace(model, rankers=("a", "b", "c")), own)
 
 
 @pytest.mark.parametrize(

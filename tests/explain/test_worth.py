@@ -13,7 +13,7 @@ from genm.align import Aligned, align_runs, select_rankers
 from genm.errors import InputError
 from genm.evaluate import parse_measure
 from genm.explain import SubsetValues, measure_worth
-from genm.explain.worth import sampled_orders, sampled_values, sets_on_the_way, shapley_values
+from genm.explain.worth import growing_sets, sampled_orders, sampled_values, shapley_values
 
 AP = parse_measure("AP")
 
@@ -218,7 +218,7 @@ def test_orders_come_with_their_reverse():
     for there, back in zip(orders[::2], orders[1::2], strict=True):
         assert sorted(there) == list(range(6))
         assert there.tolist() == back.tolist()[::-1]
-    assert [list(sets_on_the_way(np.array([1, 0])))] == [[(1, 0, 2), (0, 2, 3)]]
+    assert [list(growing_sets(np.array([1, 0])))] == [[(1, 0, 2), (0, 2, 3)]]
 
 
 def test_sampling_shares_everything_out_and_comes_close():

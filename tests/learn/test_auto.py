@@ -8,7 +8,7 @@ from genm._math.simplex_optimizers import quasi_newton
 from genm.errors import InputError
 from genm.evaluate import evaluate_aligned, parse_measure
 from genm.learn import NewtonFuser
-from genm.learn.auto import AutoFuser, Nearby, Simple, fit, make_fuser
+from genm.learn.auto import AutoFuser, SimpleWeights, WarmRestart, fit, make_fuser
 from genm.learn.objectives import Problem, Scorer
 
 INSIDE = np.array([0, 2, 3, 7, 8, 11, 12])
@@ -127,7 +127,7 @@ def test_simple_weights_of_a_selection_are_those_of_its_queries_alone(measure):
     aligned = made_up(1, quality=(0.5, 0.4, 0.6), n_queries=14)
     problem = Problem(aligned)
     scorer = Scorer(aligned, problem, parse_measure(measure), 1)
-    some, own = Simple.of(scorer, 3).select(INSIDE), Simple.of(scorer.select(INSIDE), 3)
+    some, own = SimpleWeights.of(scorer, 3).select(INSIDE), SimpleWeights.of(scorer.select(INSIDE), 3)
     np.testing.assert_array_equal(some.values, own.values)
     wanted = [scorer.select(INSIDE).mean(one) for one in own.weights]
     assert some.means() == pytest.approx(wanted, rel=1e-12)
@@ -140,7 +140,7 @@ def test_climbs_from_nearby_end_as_high_as_those_from_uniform_weights_and_sooner
     for seed in range(4):
         problem = Problem(made_up(seed, quality=(0.8, 0.7, 0.6), n_queries=40, n_docs=150), beta=15.0)
         some, end = problem.select(inside), quasi_newton(problem.gradient, uniform, tol=1e-6, max_iter=100)
-        near = Nearby(problem, end)(inside, tol=1e-4, max_iter=100)
+        near = WarmRestart(problem, end)(inside, tol=1e-4, max_iter=100)
         far = quasi_newton(some.gradient, uniform, tol=1e-4, max_iter=100)
         assert near.value == pytest.approx(some.value(near.alpha), rel=1e-12)
         assert near.value >= some.value(end.alpha) - 1e-12

@@ -14,7 +14,7 @@ from genm.align import UNJUDGED, Aligned
 from genm.errors import InputError
 from genm.learn import CotrainFuser
 from genm.learn.objectives import Problem
-from genm.learn.ranker_quality import fake_labels
+from genm.learn.ranker_quality import pseudo_labels
 
 
 class Untouchable:
@@ -73,7 +73,7 @@ def test_a_ranker_of_noise_is_found_out() -> None:
 def test_the_objective_is_p8_of_the_left_out_ensembles() -> None:
     aligned, sigma = made_up(2), 3.0
     fuser = CotrainFuser(sigma=sigma, beta=30.0).fit(aligned)
-    marks, w = fake_labels(aligned, n=5), fuser.weights_
+    marks, w = pseudo_labels(aligned, n=5), fuser.weights_
     reached = []
     for k in range(3):
         others = np.where(np.arange(3) == k, 0.0, w)
@@ -86,7 +86,7 @@ def test_the_objective_is_p8_of_the_left_out_ensembles() -> None:
 def test_one_round_by_hand() -> None:
     """Algorithm 4, departure 9: each in turn gives the labels and keeps its weight, the others their sum."""
     aligned, w = made_up(3), np.array([0.5, 0.3, 0.2])
-    marks, beta = fake_labels(aligned, n=5), 30.0
+    marks, beta = pseudo_labels(aligned, n=5), 30.0
     for k in range(3):
         others = np.arange(3) != k
         total = w[others].sum()
@@ -105,7 +105,7 @@ def test_one_round_by_hand() -> None:
 def test_one_free_round_by_hand() -> None:
     """Algorithm 4 as printed, from zeros: step 1/t along the gradient in all but the label giver's weight."""
     aligned, w = made_up(3), np.zeros(3)
-    marks, beta = fake_labels(aligned, n=5), 30.0
+    marks, beta = pseudo_labels(aligned, n=5), 30.0
     for k in range(3):
         others = np.arange(3) != k
         problem = Problem(aligned, beta=beta).with_labels(marks[:, k].copy())

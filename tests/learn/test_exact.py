@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from judged_cases import judgments, qrels_of, run_of, tied_runs
 from problems import QuickExact, made_up
 
-from genm._math.exact.line_search import climb, value_at
+from genm._math.exact.line_search import ascend_lines, value_at
 from genm._math.exact.rank_gains import GainProblem
 from genm.align import Aligned, align_runs
 from genm.errors import ConvergenceWarning, InputError
 from genm.evaluate import AlignedEvaluator, Measure, evaluate_aligned, parse_measure
 from genm.learn import BarrierFuser, ExactFuser, NewtonFuser, OnlineFuser
 from genm.learn.auto import fit
-from genm.learn.exact import centre_of_plateau, plateau_around, tasks_of
+from genm.learn.exact import centre_of_plateau, gain_problem, plateau_around
 from genm.learn.objectives import Problem
 
 MEASURES_EXACT = [
@@ -87,9 +87,9 @@ def test_never_below_the_smooth_fusers_in_training(
 def test_no_line_through_the_weights_improves_them() -> None:
     for seed in range(3):
         aligned = made_up(seed, quality=(0.7, 0.6, 0.5), n_queries=12)
-        tasks = tasks_of(aligned, parse_measure("AP"))
+        tasks = gain_problem(aligned, parse_measure("AP"))
         fuser = ExactFuser().fit(aligned)
-        assert climb(tasks, fuser.best_weights_)[1] == pytest.approx(fuser.best_value_, abs=1e-12)
+        assert ascend_lines(tasks, fuser.best_weights_)[1] == pytest.approx(fuser.best_value_, abs=1e-12)
 
 
 @pytest.mark.parametrize("measure", MEASURES_EXACT)
@@ -279,7 +279,7 @@ def test_the_value_is_that_of_evaluating(
     weights = np.array(raw[: len(runs)], np.float64) / sum(raw[: len(runs)])
     measure = parse_measure(text)
     expected = mean(aligned, weights, measure)
-    assert value_at(tasks_of(aligned, measure), weights) == pytest.approx(expected, abs=1e-12)
+    assert value_at(gain_problem(aligned, measure), weights) == pytest.approx(expected, abs=1e-12)
 
 
 def with_weight(weights: np.ndarray, k: int, t: float) -> np.ndarray:
@@ -292,7 +292,7 @@ def with_weight(weights: np.ndarray, k: int, t: float) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def problem() -> GainProblem:
-    return tasks_of(made_up(3), Measure("AP"))
+    return gain_problem(made_up(3), Measure("AP"))
 
 
 @pytest.mark.parametrize("loss", [0.002, 0.03])
@@ -333,7 +333,7 @@ def test_the_centre_loses_no_more_and_has_more_room(problem: GainProblem) -> Non
 
 
 def test_two_rankers_have_one_middle() -> None:
-    problem = tasks_of(made_up(4, quality=(1.0, 0.8)), Measure("AP"))
+    problem = gain_problem(made_up(4, quality=(1.0, 0.8)), Measure("AP"))
     weights = np.array([0.6, 0.4])
     floor = value_at(problem, weights) - 0.01
     found = plateau_around(problem, weights, floor, 0.01)
@@ -347,11 +347,11 @@ def test_weights_that_owe_their_value_to_a_tie_have_no_room() -> None:
     aligned = made_up(0, quality=(1.0, 1.0), n_queries=1, n_docs=2, n_relevant=1)
     aligned.relevance[:] = [1, 0]
     aligned.scores[:] = [[0.25, 0.0], [0.0, 0.25]]
-    problem = tasks_of(aligned, Measure("AP"))
+    problem = gain_problem(aligned, Measure("AP"))
     even = np.array([0.5, 0.5])
     assert value_at(problem, even) == 1.0
     aligned.scores[:] = [[0.25, 0.25], [0.5, 0.25]]  # the other one wins wherever the first ranker counts
-    tied = tasks_of(aligned, Measure("AP"))
+    tied = gain_problem(aligned, Measure("AP"))
     unit = np.array([0.0, 1.0])
     assert value_at(tied, unit) == 1.0
     found = plateau_around(tied, unit, 1.0, 0.0)
@@ -359,6 +359,6 @@ def test_weights_that_owe_their_value_to_a_tie_have_no_room() -> None:
 
 
 def test_one_ranker_has_nowhere_to_go() -> None:
-    problem = tasks_of(made_up(5, quality=(1.0,)), Measure("AP"))
+    problem = gain_problem(made_up(5, quality=(1.0,)), Measure("AP"))
     found = plateau_around(problem, np.ones(1), 0.0, 0.5)
     assert (found.low.tolist(), found.high.tolist()) == ([1.0], [1.0])

@@ -9,7 +9,7 @@ from problems import made_up
 from genm.align import Aligned, align_runs
 from genm.errors import InputError
 from genm.ids import Ids
-from genm.learn.ranker_quality import LUCK, RIDGE, Quality, estimate_quality, fake_labels
+from genm.learn.ranker_quality import LUCK, RIDGE, Quality, estimate_quality, pseudo_labels
 from genm.records import ranked_run
 
 
@@ -32,18 +32,18 @@ def marked(aligned: Aligned, marks: np.ndarray, ranker: int) -> set[tuple[int, s
 
 def test_the_top_is_marked_without_ties_across_its_edge() -> None:
     aligned = listed({"p": {"a": 4, "b": 3, "c": 2, "d": 1}, "q": {"a": 4, "b": 2, "c": 2, "d": 1}})
-    assert marked(aligned, fake_labels(aligned, n=2), 0) == {(0, "a"), (0, "b"), (1, "a")}
+    assert marked(aligned, pseudo_labels(aligned, n=2), 0) == {(0, "a"), (0, "b"), (1, "a")}
 
 
 def test_a_list_no_longer_than_the_top_is_marked_whole_and_equal_scores_mark_nothing() -> None:
     aligned = listed({"p": {"a": 4, "b": 4}, "q": {"a": 1, "b": 1, "c": 1}})
-    assert marked(aligned, fake_labels(aligned, n=2), 0) == {(0, "a"), (0, "b")}
+    assert marked(aligned, pseudo_labels(aligned, n=2), 0) == {(0, "a"), (0, "b")}
 
 
 def test_documents_a_ranker_did_not_return_are_never_marked() -> None:
     aligned = listed({"p": {"a": 2, "b": 1}}, {"p": {"c": -5.0, "d": -6.0}})
-    assert marked(aligned, fake_labels(aligned, n=3), 1) == {(0, "c"), (0, "d")}
-    assert marked(aligned, fake_labels(aligned, labels="threshold", threshold=-5.5), 1) == {(0, "c")}
+    assert marked(aligned, pseudo_labels(aligned, n=3), 1) == {(0, "c"), (0, "d")}
+    assert marked(aligned, pseudo_labels(aligned, labels="threshold", threshold=-5.5), 1) == {(0, "c")}
 
 
 def test_overlap_by_hand() -> None:
@@ -54,7 +54,7 @@ def test_overlap_by_hand() -> None:
         first |= {f"p{i}": {a: 9, b: 8, c: 1, d: 0}, f"q{i}": {c: 9, d: 8, a: 1, b: 0}}
         second |= {f"p{i}": {a: 9, c: 8, b: 1, d: 0}, f"q{i}": {c: 9, d: 8, a: 1, b: 0}}
     aligned = listed(first, second)
-    quality = estimate_quality(aligned, fake_labels(aligned, n=2))
+    quality = estimate_quality(aligned, pseudo_labels(aligned, n=2))
     # of 32 places 24 are common; of the 15 other queries one shares c with a_1(q_i), and none with a_1(p_i)
     observed, by_chance = 24 / 32, 8 / 15 / 32
     luck = by_chance + LUCK * (by_chance / 32) ** 0.5
@@ -69,13 +69,13 @@ def test_what_few_queries_show_may_be_luck() -> None:
     first = {"p": {"a": 9, "b": 8, "c": 1, "d": 0}, "q": {"c": 9, "d": 8, "a": 1, "b": 0}}
     second = {"p": {"a": 9, "c": 8, "b": 1, "d": 0}, "q": {"c": 9, "d": 8, "a": 1, "b": 0}}
     aligned = listed(first, second)
-    assert estimate_quality(aligned, fake_labels(aligned, n=2)).overlap[0, 1] == 0.0
+    assert estimate_quality(aligned, pseudo_labels(aligned, n=2)).overlap[0, 1] == 0.0
 
 
 def test_naming_the_same_documents_whatever_is_asked_earns_no_agreement() -> None:
     hub = {q: {"a": 9.0, "b": 8.0, "c": 1.0, "d": 0.5} for q in "pqrs"}
     aligned = listed(hub, hub)
-    quality = estimate_quality(aligned, fake_labels(aligned, n=2))
+    quality = estimate_quality(aligned, pseudo_labels(aligned, n=2))
     assert quality.agreement.tolist() == [0.0, 0.0]
     np.testing.assert_allclose(quality.specificity, 1 / 4)
     assert quality.shares().tolist() == [1.0, 1.0]
@@ -108,7 +108,7 @@ def test_estimates_are_within_bounds_and_follow_the_rankers(seed: int, n_rankers
     """Shares and specificities are in range; rankers in another order give the same in that order."""
     quality = tuple(np.random.default_rng(seed).uniform(0, 1.5, n_rankers).tolist())
     aligned = made_up(seed, quality=quality, n_queries=4, n_docs=20)
-    marks = fake_labels(aligned, n=n)
+    marks = pseudo_labels(aligned, n=n)
     found = estimate_quality(aligned, marks)
     assert ((found.overlap >= 0) & (found.overlap <= 1)).all()
     assert ((found.specificity > 0) & (found.specificity <= 1)).all()
@@ -123,12 +123,12 @@ def test_estimates_are_within_bounds_and_follow_the_rankers(seed: int, n_rankers
 
 def test_better_rankers_have_more_merit() -> None:
     aligned = made_up(0, quality=(1.4, 1.0, 0.6, 0.2), n_queries=40, n_docs=200)
-    merit = estimate_quality(aligned, fake_labels(aligned, n=5)).merit
+    merit = estimate_quality(aligned, pseudo_labels(aligned, n=5)).merit
     assert merit.tolist() == sorted(merit.tolist(), reverse=True)
 
 
 def test_senseless_labels_are_refused() -> None:
     with pytest.raises(InputError, match="n=True"):
-        fake_labels(made_up(0), n=True)
+        pseudo_labels(made_up(0), n=True)
     with pytest.raises(InputError, match="top, threshold"):
-        fake_labels(made_up(0), labels="best")  # type: ignore[arg-type]
+        pseudo_labels(made_up(0), labels="best")  # type: ignore[arg-type]

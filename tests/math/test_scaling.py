@@ -7,7 +7,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from genm._math.scaling import KINDS, MODES, rank_lists, scale_lists
-from genm.normalizers import ENGINES, Normalizer, rules_of
+from genm.normalizers import ENGINES, Normalizer, kernel_rules
 
 LARGEST = float(np.finfo(np.float64).max)
 
@@ -17,7 +17,7 @@ def scaled(scores: list[float | None], normalizer: Normalizer) -> list[float]:
     raw = np.array([[0.0 if s is None else s] for s in scores]).reshape(-1, 1)
     retrieved = np.array([[s is not None] for s in scores], np.bool_).reshape(-1, 1)
     starts = np.array([0, len(scores)])
-    return scale_lists(raw, retrieved, starts, rules_of([normalizer]))[:, 0].tolist()
+    return scale_lists(raw, retrieved, starts, kernel_rules([normalizer]))[:, 0].tolist()
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_ranks_fall_with_the_score_and_then_by_row() -> None:
 def test_every_query_and_column_is_scaled_by_itself() -> None:
     raw = np.array([[1.0, 8.0], [3.0, 6.0], [5.0, 0.0], [50.0, 1.0], [70.0, 3.0]])
     retrieved = np.array([[1, 1], [1, 1], [1, 0], [1, 1], [1, 1]], np.bool_)
-    rules = rules_of([Normalizer("minmax"), Normalizer("reciprocal", k=0.0)])
+    rules = kernel_rules([Normalizer("minmax"), Normalizer("reciprocal", k=0.0)])
     scores = scale_lists(raw, retrieved, np.array([0, 3, 3, 5]), rules)
     np.testing.assert_allclose(scores, [[0, 1], [0.5, 0.5], [1, 0], [0, 0.5], [1, 1]])
 
@@ -233,7 +233,7 @@ def test_the_number_of_threads_changes_nothing(monkeypatch: pytest.MonkeyPatch) 
     rng = np.random.default_rng(8)
     raw, retrieved = rng.normal(size=(30_000, 2)), rng.random((30_000, 2)) < 0.7
     starts = np.concatenate(([0], np.sort(rng.integers(0, 30_000, 99)), [30_000]))
-    rules = rules_of([Normalizer("zscore"), Normalizer("rank")])
+    rules = kernel_rules([Normalizer("zscore"), Normalizer("rank")])
     monkeypatch.setenv("GENM_THREADS", "1")
     alone = scale_lists(raw, retrieved, starts, rules)
     monkeypatch.setenv("GENM_THREADS", "3")

@@ -26,7 +26,7 @@ def test_a_draw_by_hand(draw, topic):
     # P(topic 0) = 0.5 / 1.833333 = 0.272727. The second token is drawn with 0, which always gives topic 0.
     words, topics = np.zeros(2, np.int32), np.repeat(np.array([[0], [1]], np.int32), 8, axis=1)
     draws = np.repeat(np.array([[draw], [0.0]], np.float32), 8, axis=1)
-    topic_models.sweep(np.array([0, 2]), words, topics, *counted(words, topics, 2, 2), draws, 1.0, 1.0)
+    topic_models.gibbs_sweep(np.array([0, 2]), words, topics, *counted(words, topics, 2, 2), draws, 1.0, 1.0)
     assert topics.tolist() == [[topic] * 8, [0] * 8]
 
 
@@ -44,7 +44,7 @@ def likelihoods(starts, words, topics, n_wz):
     for c in range(8):
         n_dz = np.bincount(doc * n_topics + topics[:, c], minlength=len(np.unique(doc)) * n_topics)
         found.append(
-            topic_models.joint_log_likelihood(n_dz.reshape(-1, n_topics).astype(float), n_wz[:, :, c], ALPHA, ETA)
+            topic_models.lda_log_likelihood(n_dz.reshape(-1, n_topics).astype(float), n_wz[:, :, c], ALPHA, ETA)
         )
     return np.array(found)
 
@@ -55,7 +55,7 @@ def chains(n_topics, n_sweeps, seed=0):
     n_wz, n_z = counted(words, topics, 20, n_topics)
     values = [likelihoods(starts, words, topics, n_wz)]
     for _ in range(n_sweeps):
-        topic_models.sweep(
+        topic_models.gibbs_sweep(
             starts, words, topics, n_wz, n_z, generator.random((len(words), 8), dtype=np.float32), ALPHA, ETA
         )
         values.append(likelihoods(starts, words, topics, n_wz))
@@ -82,7 +82,7 @@ def test_a_sweep_is_that_of_the_formula(n_topics):
     topics = generator.integers(0, n_topics, (len(words), 8), dtype=np.int32)
     draws = generator.random((len(words), 8), dtype=np.float32)
     expected = [slow_sweep(starts, words, topics[:, c], 20, n_topics, draws[:, c]) for c in range(8)]
-    topic_models.sweep(starts, words, topics, *counted(words, topics, 20, n_topics), draws, ALPHA, ETA)
+    topic_models.gibbs_sweep(starts, words, topics, *counted(words, topics, 20, n_topics), draws, ALPHA, ETA)
     assert topics.T.tolist() == [one.tolist() for one in expected]
 
 
@@ -111,10 +111,10 @@ def test_two_subjects_are_told_apart_by_every_chain():
 
 def test_the_likelihood_by_hand():
     # One document, one word once, one topic, one word in the vocabulary: probability 1.
-    assert topic_models.joint_log_likelihood(np.ones((1, 1)), np.ones((1, 1)), 0.1, 0.01) == pytest.approx(0)
+    assert topic_models.lda_log_likelihood(np.ones((1, 1)), np.ones((1, 1)), 0.1, 0.01) == pytest.approx(0)
     # Two topics and two words: the topic has chance 1/2, the word given the topic 1/2.
     cell = np.array([[1.0, 0.0]]), np.array([[1.0, 0.0], [0.0, 0.0]])
-    assert topic_models.joint_log_likelihood(*cell, 0.1, 0.01) == pytest.approx(np.log(0.25))
+    assert topic_models.lda_log_likelihood(*cell, 0.1, 0.01) == pytest.approx(np.log(0.25))
 
 
 def test_a_seed_is_a_chain():
@@ -145,7 +145,7 @@ def start(n_docs, n_terms, k, seed):
 def test_a_step_by_hand(b, s, posterior):
     # document 1 holds word 1 once, document 2 word 2; both tables are (3/4, 1/4), (1/4, 3/4)
     table = np.array([[0.75, 0.25], [0.25, 0.75]])
-    value, pz, pd, pw = topic_models.step(*sparse(np.eye(2)), np.array([0.5, 0.5]), table, table, b)
+    value, pz, pd, pw = topic_models.em_step(*sparse(np.eye(2)), np.array([0.5, 0.5]), table, table, b)
     expected = np.array([[posterior, 1 - posterior], [1 - posterior, posterior]])
     assert value == pytest.approx(2 * np.log(s))
     assert pz == pytest.approx([0.5, 0.5])
@@ -160,7 +160,7 @@ def test_a_step_agrees_with_the_formula_written_out(counts, b, seed):
     joint = pz * (pd[:, None, :] * pw[None, :, :]) ** b
     s = joint.sum(axis=2)
     weighted = counts[:, :, None] * joint / s[:, :, None]
-    value, new_z, new_d, new_w = topic_models.step(*sparse(counts), pz, pd, pw, b)
+    value, new_z, new_d, new_w = topic_models.em_step(*sparse(counts), pz, pd, pw, b)
     assert value == pytest.approx((counts * np.log(s)).sum())
     mass = weighted.sum(axis=(0, 1))
     assert new_z == pytest.approx(mass / mass.sum())
@@ -174,7 +174,7 @@ def test_every_step_raises_the_tempered_objective(counts, b, seed):
     pz, pd, pw = start(*counts.shape, 3, seed)
     values = []
     for _ in range(15):
-        value, pz, pd, pw = topic_models.step(*sparse(counts), pz, pd, pw, b)
+        value, pz, pd, pw = topic_models.em_step(*sparse(counts), pz, pd, pw, b)
         values.append(value)
     assert (np.diff(values) >= -1e-9 * abs(values[0])).all()
 
@@ -182,8 +182,8 @@ def test_every_step_raises_the_tempered_objective(counts, b, seed):
 def test_without_tempering_the_objective_is_the_likelihood():
     counts = np.array([[2, 1, 0], [0, 1, 3]])
     pz, pd, pw = start(2, 3, 2, 0)
-    value, *_ = topic_models.step(*sparse(counts), pz, pd, pw, 1.0)
-    assert topic_models.log_likelihood(*sparse(counts), pd * pz, pw) == pytest.approx(value)
+    value, *_ = topic_models.em_step(*sparse(counts), pz, pd, pw, 1.0)
+    assert topic_models.plsi_log_likelihood(*sparse(counts), pd * pz, pw) == pytest.approx(value)
     assert value == pytest.approx((counts * np.log((pd * pz) @ pw.T)).sum())
 
 
@@ -191,8 +191,8 @@ def test_permuted_documents_give_permuted_parameters():
     counts = np.array([[2, 1, 0], [0, 1, 3], [1, 1, 1]])
     pz, pd, pw = start(3, 3, 2, 0)
     turn = np.array([2, 0, 1])
-    one = topic_models.step(*sparse(counts), pz, pd, pw, 0.8)
-    two = topic_models.step(*sparse(counts[turn]), pz, pd[turn], pw, 0.8)
+    one = topic_models.em_step(*sparse(counts), pz, pd, pw, 0.8)
+    two = topic_models.em_step(*sparse(counts[turn]), pz, pd[turn], pw, 0.8)
     assert two[0] == pytest.approx(one[0])
     assert two[2] == pytest.approx(one[2][turn])
     assert two[3] == pytest.approx(one[3])
@@ -200,7 +200,7 @@ def test_permuted_documents_give_permuted_parameters():
 
 def test_a_topic_without_mass_stays_out():
     _, pd, pw = start(2, 3, 2, 0)
-    _, new_z, new_d, new_w = topic_models.step(
+    _, new_z, new_d, new_w = topic_models.em_step(
         *sparse(np.array([[1, 1, 0], [0, 1, 1]])), np.array([1.0, 0.0]), pd, pw, 0.8
     )
     assert new_z.tolist() == [1, 0]
@@ -220,7 +220,7 @@ def test_folding_in_climbs_the_likelihood_of_the_text():
     values = []
     for steps in (1, 2, 5, 20):
         mixture = np.zeros((1, 3))
-        topic_models.fold_in(*counts, pw, np.ones(3), 1.0, steps, mixture)
+        topic_models.plsi_fold_in(*counts, pw, np.ones(3), 1.0, steps, mixture)
         assert mixture.sum() == pytest.approx(1)
-        values.append(topic_models.log_likelihood(*counts, mixture, pw))
+        values.append(topic_models.plsi_log_likelihood(*counts, mixture, pw))
     assert values == sorted(values)

@@ -86,7 +86,7 @@ def test_patience_keeps_the_step_that_predicts_best(two_subjects):
     parts = (hidden.indptr.astype(np.int64), hidden.indices.astype(np.int32), hidden.data)
 
     def held_out(model):
-        return topic_models.log_likelihood(*parts, model.documents * model.topics, model.terms)
+        return topic_models.plsi_log_likelihood(*parts, model.documents * model.topics, model.terms)
 
     patient = fit_mixture(counts, 8, exponent=1.0, n_steps=200, patience=1000, seed=1)
     last = fit_mixture(counts, 8, exponent=1.0, n_steps=200, patience=None, seed=1)

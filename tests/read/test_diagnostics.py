@@ -3,7 +3,7 @@
 import pytest
 
 from genm.errors import FormatError
-from genm.read.diagnostics import Report, shown
+from genm.read.diagnostics import Diagnostics, shown
 
 FAULT = {"expected": "this", "found": "that", "advice": "Mend it.", "repair": "mended"}
 
@@ -26,7 +26,7 @@ def test_what_was_found_is_shown_safely(found: object, text: str) -> None:
 
 
 def test_strict_reports_raise_with_the_place() -> None:
-    report = Report("file.txt", lenient=False)
+    report = Diagnostics("file.txt", lenient=False)
     with pytest.raises(FormatError, match=r"^file\.txt:7: expected this; found that\. Mend it\.$"):
         report.fault("x", line=lambda: 7, **FAULT)
     with pytest.raises(FormatError, match=r"^file\.txt, row 3: expected this"):
@@ -36,7 +36,7 @@ def test_strict_reports_raise_with_the_place() -> None:
 
 
 def test_lenient_reports_count_and_keep_the_first_place() -> None:
-    report = Report("file.txt", lenient=True)
+    report = Diagnostics("file.txt", lenient=True)
     report.fault("x", line=7, **FAULT)
     report.fault("x", line=lambda: pytest.fail("the second place is not needed"), count=2, **FAULT)
     report.say("y", 1, "seen")

@@ -11,7 +11,7 @@ from read.bad_cases import as_dict
 from genm.errors import FormatError, InputError
 from genm.read import read_qrels, read_query_weights, read_run
 from genm.read.readers import found_format
-from genm.read.sources import Source
+from genm.read.sources import TextSource
 from genm.read.trec import QRELS, RUN, Shape
 
 TWICE = "q Q0 a 1 2 t\nq Q0 b 2 1.5 t\nq Q0 a 3 1 t\n"
@@ -67,7 +67,7 @@ def test_query_weights(tmp_path: Path) -> None:
     ],
 )
 def test_formats_are_found(name: str, content: str, shape: Shape, form: str) -> None:
-    assert found_format(Source(name, np.frombuffer(content.encode(), np.uint8)), shape) == form
+    assert found_format(TextSource(name, np.frombuffer(content.encode(), np.uint8)), shape) == form
 
 
 def test_unknown_formats_are_refused(tmp_path) -> None:  # type: ignore[no-untyped-def]

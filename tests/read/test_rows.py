@@ -9,7 +9,7 @@ from read.bad_cases import as_dict
 from genm.errors import FormatError, InputError
 from genm.ids import encode
 from genm.read import read_run
-from genm.read.diagnostics import Report
+from genm.read.diagnostics import Diagnostics
 from genm.read.rows import Rows, as_qrels, as_run, segments, without
 
 rows_of_source = st.lists(
@@ -35,7 +35,7 @@ def test_runs_equal_a_dictionary_that_is_sorted(source: list[tuple[str, str, flo
         n_again += again
         if not again or policy == "last" or (policy == "max" and value > of_query[doc]):
             of_query[doc] = value
-    report = Report("x", lenient=False)
+    report = Diagnostics("x", lenient=False)
     run = as_run(rows_from(source), "x", policy, report)  # type: ignore[arg-type]
     expected = {
         q: dict(sorted(sorted(rows.items(), reverse=True), key=lambda row: -row[1])) for q, rows in kept.items()
@@ -50,10 +50,10 @@ def test_strict_runs_refuse_exactly_the_first_repeat(source: list[tuple[str, str
     seen: set[tuple[str, str]] = set()
     first = next((i for i, row in enumerate(source, 1) if row[:2] in seen or seen.add(row[:2])), None)  # type: ignore[func-returns-value]
     if first is None:
-        as_run(rows_from(source), "x", "error", Report("x", lenient=False))
+        as_run(rows_from(source), "x", "error", Diagnostics("x", lenient=False))
     else:
         with pytest.raises(FormatError, match=rf"^x:{first}: expected each document once per query"):
-            as_run(rows_from(source), "x", "error", Report("x", lenient=False))
+            as_run(rows_from(source), "x", "error", Diagnostics("x", lenient=False))
 
 
 @settings(deadline=None, max_examples=60)
@@ -62,7 +62,7 @@ def test_lenient_judgments_keep_the_highest_grade(source: list[tuple[str, str, f
     best: dict[tuple[str, str], float] = {}
     for query, doc, value in source:
         best[query, doc] = max(value, best.get((query, doc), -9))
-    qrels = as_qrels(rows_from(source), Report("x", lenient=True))
+    qrels = as_qrels(rows_from(source), Diagnostics("x", lenient=True))
     found = {(q, d): g for q, docs in as_dict(qrels).items() for d, g in docs.items()}
     assert found == best
 

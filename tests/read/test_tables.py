@@ -15,7 +15,7 @@ from read.bad_cases import as_dict
 
 from genm.errors import FormatError
 from genm.read import qrels_from_dict, qrels_from_frame, read_qrels, read_run, run_from_dict, run_from_frame, tables
-from genm.read.diagnostics import Report
+from genm.read.diagnostics import Diagnostics
 from genm.read.tables import DOC_COLUMNS, QUERY_COLUMNS, VALUE_COLUMNS, id_texts, numbers_of
 
 NAMES = {
@@ -127,7 +127,7 @@ def words(row: int) -> str:
     ],
 )
 def test_ids(cells: list[Any], texts: list[str], bad: list[int], codes: list[str]) -> None:
-    report = Report("x", lenient=True)
+    report = Diagnostics("x", lenient=True)
     found, wrong = id_texts(cells, "query", report, words)
     assert [text for text, out in zip(found, wrong, strict=True) if not out] == texts
     assert np.flatnonzero(wrong).tolist() == bad
@@ -137,15 +137,15 @@ def test_ids(cells: list[Any], texts: list[str], bad: list[int], codes: list[str
 @pytest.mark.parametrize("cell", [None, "1", b"1", 1j, [1], True, np.bool_(True)])
 def test_what_is_no_score(cell: Any) -> None:
     with pytest.raises(FormatError, match=r"^x, row 1: expected a number as score; found "):
-        numbers_of([1.0, cell], "score", Report("x", lenient=False), words)
+        numbers_of([1.0, cell], "score", Diagnostics("x", lenient=False), words)
 
 
 def test_numbers_of_many_kinds() -> None:
     cells = [1, 2.5, np.float32(0.5), np.int8(-3), Fraction(1, 4)]
-    values, bad = numbers_of(cells, "score", Report("x", lenient=False), words)
+    values, bad = numbers_of(cells, "score", Diagnostics("x", lenient=False), words)
     assert values.tolist() == [1.0, 2.5, 0.5, -3.0, 0.25]
     assert not bad.any()
-    values, _ = numbers_of([True, np.bool_(False), Decimal(2)], "relevance", Report("x", lenient=True), words)
+    values, _ = numbers_of([True, np.bool_(False), Decimal(2)], "relevance", Diagnostics("x", lenient=True), words)
     assert values.tolist()[:2] == [1.0, 0.0]
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from problems import made_up
 
 from genm.evaluate import evaluate_aligned, parse_measure
-from genm.learn.exact import others_of
+from genm.learn.exact import weights_without
 from genm.report.landscape import PLATEAU_LOSS, Landscape, join_steps
 
 
@@ -19,7 +19,7 @@ def land() -> Landscape:
 def test_lines_hold_the_measure_at_every_weight(land) -> None:
     aligned = made_up(0, n_queries=8, n_docs=30)
     for k, line in enumerate(land.lines()):
-        others, points = others_of(land.weights, k), np.array(line["points"])
+        others, points = weights_without(land.weights, k), np.array(line["points"])
         assert line["exact"]
         assert points[0] == 0.0
         assert points[-1] == 1.0
@@ -37,7 +37,7 @@ def test_within_the_plateau_no_more_is_lost_than_it_says(land) -> None:
     for k, (low, high) in enumerate(land.plateaus()):
         assert low <= land.weights[k] <= high
         for t in np.linspace(low, high, 7)[1:-1]:
-            weights = (1 - t) * others_of(land.weights, k) + t * np.eye(3)[k]
+            weights = (1 - t) * weights_without(land.weights, k) + t * np.eye(3)[k]
             assert land.value(weights) >= land.here - PLATEAU_LOSS - 1e-9
 
 
@@ -61,7 +61,7 @@ def test_every_measure_has_exact_steps(measure: str) -> None:
     line = land.lines()[0]
     assert line["exact"]
     assert len(line["values"]) > 3
-    others = others_of(land.weights, 0)
+    others = weights_without(land.weights, 0)
     for left, right, value in zip(line["points"], line["points"][1:], line["values"], strict=False):
         middle = 0.5 * (left + right)
         assert land.value((1 - middle) * others + middle * np.eye(3)[0]) == pytest.approx(value, abs=1e-9)

@@ -10,7 +10,7 @@ from genm.fuse import fuse_scores, rule_scores
 from genm.learn import CotrainFuser
 from genm.learn.auto import AutoFuser
 from genm.learn.objectives import Problem
-from genm.learn.ranker_quality import fake_labels
+from genm.learn.ranker_quality import pseudo_labels
 from genm.reproduce import methods
 from genm.reproduce.methods import (
     AUTO,
@@ -39,7 +39,7 @@ from genm.reproduce.printed import REPAIRS
 @pytest.fixture(scope="module")
 def fold():
     aligned = made_up(0, normalize="none")
-    return training(Problem(aligned, beta=40.0), aligned, fake_labels(aligned), np.arange(0, 12, 2))
+    return training(Problem(aligned, beta=40.0), aligned, pseudo_labels(aligned), np.arange(0, 12, 2))
 
 
 def test_starts_are_ordered_by_map_on_the_training_queries_alone(fold):
@@ -88,7 +88,7 @@ def test_auto_learns_what_it_would_learn_from_the_runs(fold):
 
 def test_what_sees_no_labels_is_the_same_without_any():
     with_labels, without = (made_up(1, normalize="none", labelled=labelled) for labelled in (True, False))
-    one, other = (unsupervised(aligned, fake_labels(aligned)) for aligned in (with_labels, without))
+    one, other = (unsupervised(aligned, pseudo_labels(aligned)) for aligned in (with_labels, without))
     assert list(one) == [UNS, UNS_COTRAINED]
     for name in one:
         assert one[name].weights_.tolist() == other[name].weights_.tolist()

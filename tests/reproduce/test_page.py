@@ -15,7 +15,7 @@ from genm.reproduce.figures.recall import draw_recall
 from genm.reproduce.figures.sigmoid import draw_sigmoid
 from genm.reproduce.figures.summary import draw_summary
 from genm.reproduce.page import make_folder, manifest_of, render, results_json, write_folder
-from genm.reproduce.results import Cell, Results, Table
+from genm.reproduce.results import Cell, Results, ResultTable
 from genm.version import __version__
 
 pytestmark = pytest.mark.needs("matplotlib")
@@ -101,13 +101,13 @@ def test_tables_figures_findings_and_manifest_are_all_there(made, page):
 
 def test_groups_of_rows_are_set_apart(made):
     rows = tuple((Cell(name), Cell("x")) for name in ("MED", "MED", "CRAN", "CRAN"))
-    page = render(results(tables=(Table("t", "T", ("a", "b"), rows),)), ())
+    page = render(results(tables=(ResultTable("t", "T", ("a", "b"), rows),)), ())
     assert page.count('<tr class="group">') == 1
 
 
 def test_hostile_text_stays_text(made):
     found = collection("mine", HOSTILE, rankers=(HOSTILE, "b", "c", "d"))
-    table = Table("t-1", HOSTILE, (HOSTILE, "b"), ((Cell(HOSTILE), Cell(HOSTILE, strong=True)),), (HOSTILE,))
+    table = ResultTable("t-1", HOSTILE, (HOSTILE, "b"), ((Cell(HOSTILE), Cell(HOSTILE, strong=True)),), (HOSTILE,))
     one = results(found, tables=(table,))
     one = type(one)(one.collections, 1, 0, one.tables, {HOSTILE: 1.0}, (Note("x", 1, HOSTILE),))
     drawing = Drawing("recall", HOSTILE, HOSTILE, "<svg></svg>")

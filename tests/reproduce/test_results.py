@@ -5,9 +5,9 @@ import io
 
 import numpy as np
 
-from genm.reproduce.results import Cell, MethodResult, Table, figures, words
+from genm.reproduce.results import Cell, MethodResult, ResultTable, figures, words
 
-TABLE = Table(
+TABLE = ResultTable(
     "t",
     "A title",
     ("name", "value|x"),

@@ -46,7 +46,7 @@ def _dot(left: Floats, right: Floats) -> float:
 
 
 @kernel
-def accumulate(
+def em_accumulate(
     starts: NDArray[np.int64],
     terms: NDArray[np.int32],
     counts: Floats,
@@ -92,7 +92,7 @@ def raised(p: Floats, b: float) -> Floats:
     return exponentials(b * logarithms(p))  # log 0 = -inf, and exp(-inf) is the 0 it should be
 
 
-def step(
+def em_step(
     starts: NDArray[np.int64],
     terms: NDArray[np.int32],
     counts: Floats,
@@ -107,7 +107,7 @@ def step(
     """
     left, right = raised(pd, b) * pz, raised(pw, b)
     new_d, new_w = np.empty_like(left), np.empty_like(right)
-    value = accumulate(starts, terms, counts, left, right, new_d, new_w)
+    value = em_accumulate(starts, terms, counts, left, right, new_d, new_w)
     new_d *= left
     new_w *= right
     mass = new_d.sum(axis=0)
@@ -120,7 +120,7 @@ def step(
 
 
 @kernel
-def log_likelihood(
+def plsi_log_likelihood(
     starts: NDArray[np.int64], terms: NDArray[np.int32], counts: Floats, left: Floats, right: Floats
 ) -> float:
     """Return sum n log sum_z left[d, z] right[w, z]; pairs of probability 0 count as 1e-300."""
@@ -134,7 +134,7 @@ def log_likelihood(
 
 
 @kernel
-def fold_in(
+def plsi_fold_in(
     starts: NDArray[np.int64],
     terms: NDArray[np.int32],
     counts: Floats,
@@ -180,7 +180,7 @@ def fold_in(
 
 
 @kernel
-def sweep(
+def gibbs_sweep(
     starts: NDArray[np.int64],
     words: NDArray[np.int32],
     topic: Topics,
@@ -253,7 +253,7 @@ def count_words(words: NDArray[np.int32], topic: Topics, n_terms: int, n_topics:
     return counts.astype(np.float32).reshape(n_terms, n_topics, N_CHAINS)
 
 
-def joint_log_likelihood(n_dz: Floats, n_wz: Floats, alpha: float, eta: float) -> float:
+def lda_log_likelihood(n_dz: Floats, n_wz: Floats, alpha: float, eta: float) -> float:
     """Return log P(words, topics | alpha, eta) of one chain: what it climbs on its way to equilibrium."""
     return _dirichlet_multinomial(n_dz, alpha) + _dirichlet_multinomial(n_wz.T, eta)
 

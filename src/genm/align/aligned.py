@@ -10,7 +10,7 @@ from genm._math.scaling import scale_lists
 from genm.align.coverage import Coverage, coverage_of
 from genm.errors import InputError
 from genm.ids import Ids
-from genm.normalizers import Normalize, Normalizer, normalizers_of, rules_of
+from genm.normalizers import Normalize, Normalizer, kernel_rules, normalizers_of
 from genm.records import Note, check_kind, contents
 
 UNJUDGED = np.int32(-(2**31))
@@ -102,7 +102,7 @@ def renormalize(aligned: Aligned, normalize: Normalize) -> Aligned:
     """Return the same alignment with other normalisers; the raw scores are shared, nothing is aligned anew."""
     check_aligned(aligned)
     normalizers = normalizers_of(normalize, aligned.rankers)
-    scores = scale_lists(aligned.raw, aligned.retrieved, aligned.starts, rules_of(normalizers))
+    scores = scale_lists(aligned.raw, aligned.retrieved, aligned.starts, kernel_rules(normalizers))
     return replace(aligned, scores=scores, normalizers=normalizers)
 
 

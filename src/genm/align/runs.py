@@ -13,7 +13,7 @@ from genm._math.scaling import scale_lists
 from genm.align.aligned import UNJUDGED, Aligned, grouped_grades, offsets
 from genm.errors import InputError
 from genm.ids import Ids, find, unite
-from genm.normalizers import Normalize, normalizers_of, per_ranker, rules_of
+from genm.normalizers import Normalize, kernel_rules, normalizers_of, per_ranker
 from genm.progress import Progress, silent
 from genm.records import Note, Qrels, Run, check_kind
 
@@ -67,7 +67,7 @@ def align_runs(
         _place(joined, lists[k], run.score, k, raw, retrieved)
     relevance, unretrieved_starts, unretrieved = _grades(joined, qrels, len(queries))
     progress(_TASK, 4, _STEPS)
-    scores = scale_lists(raw, retrieved, joined.starts, rules_of(normalizers))
+    scores = scale_lists(raw, retrieved, joined.starts, kernel_rules(normalizers))
     progress(_TASK, _STEPS, _STEPS)
     return Aligned(
         rankers=rankers,

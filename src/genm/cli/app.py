@@ -21,7 +21,7 @@ from genm.cli import (
     reproduce,
     update,
 )
-from genm.cli.exit_codes import exit_code, watching_the_reader
+from genm.cli.exit_codes import detect_broken_pipe, exit_code
 from genm.cli.options import described
 
 TEXT = """Learn how to blend your rankers: weights that maximise a ranking measure, with held-out evidence.
@@ -47,12 +47,12 @@ class Verbs(TyperGroup):
 
     def make_context(self, *args: Any, **options: Any) -> Any:
         """Read the options; --help and --version print here."""
-        with watching_the_reader():
+        with detect_broken_pipe():
             return super().make_context(*args, **options)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the verb."""
-        with watching_the_reader():
+        with detect_broken_pipe():
             return super().invoke(ctx)
 
 

@@ -24,7 +24,7 @@ MESSAGE = "compiling kernels for this machine, once ..."
 
 
 @contextmanager
-def compiling_ahead(*, exact: bool = False) -> Iterator[Callable[[], None]]:
+def compile_in_background(*, exact: bool = False) -> Iterator[Callable[[], None]]:
     """Start the process if nothing is kept yet; call what this gives before the kernels are needed.
 
     `exact` adds the kernels of lines and of the certified search, which most commands do without.
@@ -82,11 +82,11 @@ def compile_exact() -> None:
     from genm._math.exact.branch_and_bound import best_weights
     from genm.evaluate import Measure
     from genm.learn import ExactFuser
-    from genm.learn.exact import tasks_of
+    from genm.learn.exact import gain_problem
 
     aligned = _smallest()
     ExactFuser(certify=True).fit(aligned)
-    best_weights(tasks_of(aligned, Measure("AP")))
+    best_weights(gain_problem(aligned, Measure("AP")))
 
 
 def _smallest() -> "Aligned":
@@ -118,7 +118,7 @@ def _smallest() -> "Aligned":
 
 
 @contextmanager
-def telling_of_compiling(tell: Callable[[str], None]) -> Iterator[None]:
+def announce_compilation(tell: Callable[[str], None]) -> Iterator[None]:
     """Call `tell` once, when compiling inside takes more than a moment; kernels kept from before take none."""
     from numba.core import event
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from genm.cli.compilation import telling_of_compiling
+from genm.cli.compilation import announce_compilation
 from genm.progress import Progress, silent
 
 if TYPE_CHECKING:
@@ -215,7 +215,7 @@ def progress_bars() -> Iterator[Progress]:
     If the wait is for the compiler, a line says so, on a terminal or not.
     """
     if not sys.stderr.isatty():
-        with telling_of_compiling(say):
+        with announce_compilation(say):
             yield silent
         return
     from rich.console import Console
@@ -230,7 +230,7 @@ def progress_bars() -> Iterator[Progress]:
     )
     # Bars are drawn on standard error only: what a verb prints meanwhile must not pass through their console.
     console = Console(file=sys.stderr)
-    with Bars(*columns, console=console, transient=True, redirect_stdout=False) as bars, telling_of_compiling(say):
+    with Bars(*columns, console=console, transient=True, redirect_stdout=False) as bars, announce_compilation(say):
         tasks: dict[str, Any] = {}
         last: dict[str, float] = {}
 

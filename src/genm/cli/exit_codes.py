@@ -16,25 +16,25 @@ from typing import Any, TextIO
 import typer
 
 from genm.cli.console import say
-from genm.cli.main import FAULT, INTERRUPTED, READER_GONE
+from genm.cli.main import BROKEN_PIPE, FAULT, INTERRUPTED
 from genm.errors import GenmError, GenmWarning
 
 CallError: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 """What the parser of the command line raises: click's own class, or that of the copy inside newer typers."""
 
 
-class ReaderGoneError(Exception):
+class OutputClosedError(Exception):
     """Nobody reads our output any more. Not an OSError, so that the parser of the command line lets it pass."""
 
 
 @contextmanager
-def watching_the_reader() -> Iterator[None]:
+def detect_broken_pipe() -> Iterator[None]:
     """Turn the end of a pipe into our own exception."""
     try:
         yield
     except OSError as error:
         if error.errno == errno.EPIPE or "os error 32" in str(error):  # in words where polars did the writing
-            raise ReaderGoneError from None
+            raise OutputClosedError from None
         raise
 
 
@@ -42,7 +42,7 @@ def exit_code(work: Callable[[], object]) -> int:
     """Run a command, say in one line what stopped it, and return the code to exit with."""
     _make_streams_safe()
     try:
-        with watching_the_reader(), _warnings_in_one_line():
+        with detect_broken_pipe(), _warnings_in_one_line():
             code = work()
             sys.stdout.flush()
     except GenmError as error:
@@ -51,9 +51,9 @@ def exit_code(work: Callable[[], object]) -> int:
         where = error.ctx.command_path if getattr(error, "ctx", None) else "genm"
         text = error.format_message().replace("Value error, ", "").rstrip()
         return _fault("usage", f"{text}{'' if text.endswith(('.', '?')) else '.'} See: {where} --help")
-    except ReaderGoneError:
+    except OutputClosedError:
         _drop_output()
-        return READER_GONE
+        return BROKEN_PIPE
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     except OSError as error:

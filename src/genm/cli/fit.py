@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from genm.cli.compilation import compiling_ahead
+from genm.cli.compilation import compile_in_background
 from genm.cli.console import (
     Format,
     Output,
@@ -288,7 +288,7 @@ def for_target(model: "Model", target: str, aligned: "Aligned") -> "Model":
     return replace(model, target=target)
 
 
-def say_what_weight_0_still_does(model: "Model", aligned: "Aligned") -> None:
+def warn_zero_weights(model: "Model", aligned: "Aligned") -> None:
     """Tell of rankers that count for nothing and yet bring documents: switched off, they would take them along."""
     idle = [k for k, weight in enumerate(model.weights) if weight == 0.0]
     only = aligned.retrieved.any(axis=1) & ~aligned.retrieved[:, [w > 0.0 for w in model.weights]].any(axis=1)
@@ -301,7 +301,7 @@ def say_what_weight_0_still_does(model: "Model", aligned: "Aligned") -> None:
             )
 
 
-def say_what_is_not_held_back(judged: "Qrels", held: "Qrels") -> None:
+def warn_test_queries_seen(judged: "Qrels", held: "Qrels") -> None:
     """Tell if the weights were learned from queries that they are tested on."""
     both = set(judged.queries) & set(held.queries)
     if both:
@@ -312,7 +312,7 @@ def say_what_is_not_held_back(judged: "Qrels", held: "Qrels") -> None:
         )
 
 
-def say_what_does_better(evidence: "Evidence", *, may_choose: bool) -> None:
+def suggest_better_rules(evidence: "Evidence", *, may_choose: bool) -> None:
     """Tell how to use the rules that need no learning and yet clearly beat it; the verdict has the figures."""
     from genm.evidence import UNIFORM
 
@@ -324,7 +324,7 @@ def say_what_does_better(evidence: "Evidence", *, may_choose: bool) -> None:
         )
 
 
-class Line(NamedTuple):
+class EvidenceRow(NamedTuple):
     """One row of the table: what it is, its value on the training queries, and held out."""
 
     label: str
@@ -391,16 +391,16 @@ def evidence_table(evidence: "Evidence") -> None:
     print_text(evidence.verdict())
 
 
-def _lines(evidence: "Evidence") -> list[Line]:
+def _lines(evidence: "Evidence") -> list[EvidenceRow]:
     from genm.evidence import BEST_SINGLE
 
     lines = []
     for name, values in (evidence.singles | evidence.rules).items():
         mean = evidence.mean(values)  # nothing is learned here: seen or unseen is all one
-        lines.append(Line(name, name, mean, mean))
+        lines.append(EvidenceRow(name, name, mean, mean))
     best = max(evidence.mean(values) for values in evidence.singles.values())
-    lines.append(Line("best single, by training", BEST_SINGLE, best, evidence.mean(evidence.best_single)))
-    lines.append(Line(LEARNED, LEARNED, evidence.mean(evidence.train), evidence.held_out.mean))
+    lines.append(EvidenceRow("best single, by training", BEST_SINGLE, best, evidence.mean(evidence.best_single)))
+    lines.append(EvidenceRow(LEARNED, LEARNED, evidence.mean(evidence.train), evidence.held_out.mean))
     return lines
 
 
@@ -471,7 +471,7 @@ def fit(
     check_rules(kind, cut, names)
     method = method or ("uns" if qrels is None else "auto")
     options = _options(method, measure, rel, _beta(beta) | proof, qrels is not None, kind == "auto")
-    with progress_bars() as progress, compiling_ahead(exact=certify) as kernels_are_ready:
+    with progress_bars() as progress, compile_in_background(exact=certify) as kernels_are_ready:
         judged = None if qrels is None else read_judgments(qrels, lenient=lenient, progress=progress)
         held = None if test_qrels is None else read_judgments(test_qrels, lenient=lenient, progress=progress)
         loaded = read_runs(runs, lenient=lenient, duplicates=duplicates, progress=progress)
@@ -497,7 +497,7 @@ def fit(
     if len(loaded) == 1:
         say("note: there is one run: its weight is 1, and there is nothing to learn. Give the others as well.")
     model = fuser.to_model()
-    say_what_weight_0_still_does(model, aligned)
+    warn_zero_weights(model, aligned)
     if evidence is not None:
         from genm.evidence import with_evidence
 
@@ -507,13 +507,13 @@ def fit(
     tested = None
     if held is not None:
         if judged is not None:
-            say_what_is_not_held_back(judged, held)
+            warn_test_queries_seen(judged, held)
         tested = _test(model, loaded, held, measure, rel)
     if model_path is not None:  # before anything is printed: whoever reads may go away, the model stays
         save_model(model, model_path)
     _show(output, model, fuser, evidence, tested)
     if evidence is not None:
-        say_what_does_better(evidence, may_choose=method == "auto" and kind != "auto" and target is None)
+        suggest_better_rules(evidence, may_choose=method == "auto" and kind != "auto" and target is None)
     if model_path is not None:
         say(f"wrote {model_path}")
         if evidence is not None and Path(model_path).is_file():  # not beside a pipe or a device

@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 
-FAULT, INTERRUPTED, READER_GONE, TERMINATED = 2, 130, 141, 143
+FAULT, INTERRUPTED, BROKEN_PIPE, TERMINATED = 2, 130, 141, 143
 
 
 def run() -> None:

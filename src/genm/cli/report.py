@@ -153,7 +153,7 @@ def _evidence(
     aligned: "Aligned", model: "Model", model_path: str, progress: "Progress"
 ) -> "tuple[Kept, str | None]":
     """Return the evidence, and where it was read; None if it had to be computed."""
-    from genm.evidence import evidence_path, fingerprint, load_evidence, why_not_of
+    from genm.evidence import evidence_path, fingerprint, load_evidence, mismatch
     from genm.report.build import compute_evidence
 
     beside = evidence_path(model_path)
@@ -161,7 +161,7 @@ def _evidence(
         say(f"no {beside}: cross-validating and refitting, which genm fit -o would have kept")
         return compute_evidence(aligned, model, progress=progress), None
     kept = load_evidence(beside)
-    reason = why_not_of(kept, model, fingerprint(aligned))
+    reason = mismatch(kept, model, fingerprint(aligned))
     if reason is None:
         return kept, str(beside)
     say(f"note: {beside} is not used: {reason}. Cross-validating and refitting instead.")

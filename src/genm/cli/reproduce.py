@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from genm.cli.compilation import compiling_ahead
+from genm.cli.compilation import compile_in_background
 from genm.cli.console import Format, Output, print_json, print_table, print_tsv, progress_bars, say, say_notes
 from genm.cli.options import add_verb, split_list
 
@@ -67,7 +67,7 @@ def reproduce(
     chosen = {"--collections": ",".join(names), "--splits": str(splits), "--seed": str(seed), "-o": output}
     words = ["genm", "reproduce", *(word for pair in chosen.items() for word in pair)]
     words += ["--no-figures"] * no_figures + ["--paper-rankers"] * paper_rankers
-    with progress_bars() as progress, compiling_ahead(exact=True):
+    with progress_bars() as progress, compile_in_background(exact=True):
         results = run(names, splits=splits, seed=seed, data=data, further=not paper_rankers, progress=progress)
         results = write_folder(
             results, folder, command=shlex.join(words), figures=not no_figures, progress=progress

@@ -68,7 +68,7 @@ def update(
         raise InputError(f"--model {model}: expected -o FILE as well; there is no file to write the model back to.")
     target = model_path or model
     check_output(target, standard=False)
-    with _alone_with(model):
+    with _locked(model):
         before = load_model(model)
         check_rankers(before, tuple(names), model)
         fuser = OnlineFuser.from_model(before)
@@ -97,7 +97,7 @@ def update(
 
 
 @contextmanager
-def _alone_with(path: str) -> Iterator[None]:
+def _locked(path: str) -> Iterator[None]:
     """Keep other updates of this file waiting, so that each goes on from what the one before it wrote.
 
     The lock lies on the file itself. Writing puts another file in its place, so whoever has waited looks again.

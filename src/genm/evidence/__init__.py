@@ -16,7 +16,7 @@ from genm.evidence.evidence import (
     with_evidence,
 )
 from genm.evidence.resampling import FewerQueries, Kept, Refits, keep_evidence, learn_from_fewer, refit_resampled
-from genm.evidence.storage import evidence_path, load_evidence, save_evidence, why_not_of
+from genm.evidence.storage import evidence_path, load_evidence, mismatch, save_evidence
 from genm.learn.base import GivenFuser
 
 __all__ = [
@@ -39,10 +39,10 @@ __all__ = [
     "keep_evidence",
     "learn_from_fewer",
     "load_evidence",
+    "mismatch",
     "refit_resampled",
     "save_evidence",
     "single_table",
     "single_values",
-    "why_not_of",
     "with_evidence",
 ]

@@ -18,7 +18,7 @@ from genm.evidence.crossval import HeldOut
 from genm.evidence.evidence import Evidence
 from genm.evidence.resampling import FewerQueries, Kept, Refits
 from genm.io import write_text
-from genm.model import Model, Table, read_normalizer
+from genm.model import JsonObject, Model, read_normalizer
 
 EVIDENCE_VERSION = 1
 _HEAD = "genm-evidence"
@@ -53,7 +53,7 @@ def load_evidence(path: str | Path) -> Kept:
     return evidence_from_json(document, str(path))
 
 
-def why_not_of(kept: Kept, model: Model, fingerprint: str) -> str | None:
+def mismatch(kept: Kept, model: Model, fingerprint: str) -> str | None:
     """Say why this evidence is not that of the model and the data, or None if it is."""
     if kept.rankers != model.rankers:
         return f"it is of the rankers {', '.join(kept.rankers)}"
@@ -110,13 +110,13 @@ def evidence_to_json(kept: Kept) -> dict[str, Any]:
 
 def evidence_from_json(document: object, place: str = "evidence") -> Kept:
     """Read the evidence back from its JSON object."""
-    top = Table(document, place)
+    top = JsonObject(document, place)
     top.check_head(_HEAD, EVIDENCE_VERSION, "evidence")
     rankers, query_ids = (_words(top, key) for key in ("rankers", "query_ids"))
     n, n_rankers = len(query_ids), len(rankers)
     weights = _floats(top, "weights", (n_rankers,))
     query_weights = _floats(top, "query_weights", (n,))
-    folds = [Table(row, f"{place}: folds[{i}]") for i, row in enumerate(top.take("folds", list))]
+    folds = [JsonObject(row, f"{place}: folds[{i}]") for i, row in enumerate(top.take("folds", list))]
     fold, per_query = _floats(top, "fold", (n,)).astype(np.int64), _floats(top, "held_out", (n,))
     if n == 0 or not ((fold >= 0) & (fold < len(folds))).all():
         raise ModelError(f'{place}: expected "fold" to number the {len(folds)} folds from 0 on for each query.')
@@ -160,14 +160,14 @@ def _compact(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
-def _words(table: Table, key: str) -> tuple[str, ...]:
+def _words(table: JsonObject, key: str) -> tuple[str, ...]:
     found = table.take(key, list)
     if not all(isinstance(word, str) for word in found):
         raise ModelError(f'{table.place}: expected "{key}" to be a list of strings.')
     return tuple(found)
 
 
-def _floats(table: Table, key: str, shape: tuple[int, ...]) -> Floats:
+def _floats(table: JsonObject, key: str, shape: tuple[int, ...]) -> Floats:
     """Take numbers of the given shape; -1 stands for any length of a list, and any number of rows."""
     found = table.take(key, list)
     rows: list[Any] = found if len(shape) > 1 else [found]
@@ -186,19 +186,19 @@ def _floats(table: Table, key: str, shape: tuple[int, ...]) -> Floats:
     return array.reshape(len(rows), wide) if len(shape) > 1 else array
 
 
-def _columns(table: Table, key: str, n: int, names: tuple[str, ...] | None = None) -> dict[str, Floats]:
+def _columns(table: JsonObject, key: str, n: int, names: tuple[str, ...] | None = None) -> dict[str, Floats]:
     found: dict[str, Any] = table.take(key, dict)
     if names is not None and tuple(found) != names:
         raise ModelError(f'{table.place}: expected "{key}" to hold {", ".join(names)}; found {", ".join(found)}.')
-    inner = Table(found, f"{table.place}: {key}")
+    inner = JsonObject(found, f"{table.place}: {key}")
     return {name: _floats(inner, name, (n,)) for name in found}
 
 
 def _gain(value: object, place: str) -> Contrast:
-    table, found = Table(value, place), dict[str, Any]()
+    table, found = JsonObject(value, place), dict[str, Any]()
     for field in fields(Contrast):
         if field.name in _P:
-            inner = Table(table.take(field.name, dict), f"{place}.{field.name}")
+            inner = JsonObject(table.take(field.name, dict), f"{place}.{field.name}")
             found[field.name] = {test: inner.number(test) for test in tuple(inner._left)}
         elif field.name in _COUNTS:
             found[field.name] = table.take(field.name, int)
@@ -211,7 +211,7 @@ def _gain(value: object, place: str) -> Contrast:
 
 
 def _refits(value: object, place: str, n_rankers: int) -> Refits:
-    table = Table(value, place)
+    table = JsonObject(value, place)
     kind: Literal["bootstrap", "none"] = table.choice(
         "kind", get_args(Literal["bootstrap", "none"]), number=False, null=False
     )
@@ -223,7 +223,7 @@ def _refits(value: object, place: str, n_rankers: int) -> Refits:
 
 
 def _fewer(value: object, place: str, n: int) -> FewerQueries:
-    table = Table(value, place)
+    table = JsonObject(value, place)
     numbers = _floats(table, "n_queries", (-1,))
     fewer = FewerQueries(numbers, _floats(table, "per_query", (len(numbers), n)), table.take("note", str))
     table.close()

@@ -28,14 +28,14 @@ from genm.errors import InputError
 from genm.evaluate import Measure
 from genm.evidence.crossval import check_folds, cross_validate, measure_queries
 from genm.learn.auto import (
-    CLOSE_ENOUGH,
-    SHRINKAGE,
-    UNLESS_SHOWN,
-    Shrunk,
+    DEFAULT_SHRINKAGE,
+    FOLD_TOLERANCE,
+    SHRINKAGE_AMOUNTS,
+    Shrinkage,
     clearly_best,
-    hold_back,
     make_fuser,
     shrink,
+    shrink_safely,
 )
 from genm.learn.objectives import Problem, Scorer, direct_search, fold_of_queries, sharpness_for
 from genm.progress import Progress, silent
@@ -48,13 +48,16 @@ They are within 0.0004 of that. The slope changes in its fourth digit, and takes
 DEEP = 1000
 """Documents that no ranker has among its first so many take no part in a climb; all are measured."""
 
-ROUGHLY = 5e-4
-"""What stands for CLOSE_ENOUGH with many rankers' subsets: their values change by less than .001 on average."""
+COARSE_FOLD_TOLERANCE = 5e-4
+"""What stands for FOLD_TOLERANCE with many rankers' subsets: their values change by less than .001 on average."""
 CHOOSE_UP_TO = 8
 """Rankers up to which every subset chooses how far to hold back; of more, all do as the whole does in that fold.
 
 The choice takes two thirds of the time, and subsets double with every ranker."""
-WAYS = (*(Shrunk("uniform", a) for a in SHRINKAGE), *(Shrunk("single", a) for a in SHRINKAGE[1:]))
+SHRINKAGES = (
+    *(Shrinkage("uniform", a) for a in SHRINKAGE_AMOUNTS),
+    *(Shrinkage("single", a) for a in SHRINKAGE_AMOUNTS[1:]),
+)
 
 Left = tuple[int, ...]
 """The folds that are left out while learning: one, or two to choose how far to hold back."""
@@ -249,7 +252,7 @@ class SharedRefits:
         self._chooses = n_rankers <= CHOOSE_UP_TO
         self._whole: dict[Left, Ascent] = {}
         """What all rankers together learned."""
-        self._ways: list[Shrunk] = []
+        self._shrinkages: list[Shrinkage] = []
         """How far that is held back, fold by fold."""
 
     def values(self, subsets: Sequence[int]) -> list[Floats]:
@@ -258,7 +261,9 @@ class SharedRefits:
             whole = self._prepare(self._everyone)
             self._whole = self._learn([whole], list(self._outside))[0]
             if self._hold_back:
-                self._ways = over_items(lambda f: self._way(whole, self._whole, f), range(self._n_folds))
+                self._shrinkages = over_items(
+                    lambda f: self._chosen_shrinkage(whole, self._whole, f), range(self._n_folds)
+                )
         tasks = over_items(self._prepare, subsets)
         jobs = zip(
             tasks,
@@ -303,7 +308,7 @@ class SharedRefits:
         known = [(simple.reached["uniform"], simple.weights["uniform"])]
         known += [(train.mean(weights), weights) for weights in starts]
         begun = max(known, key=_value)[1]
-        tol = CLOSE_ENOUGH if self._chooses or whole is None else ROUGHLY
+        tol = FOLD_TOLERANCE if self._chooses or whole is None else COARSE_FOLD_TOLERANCE
         end = quasi_newton(train.gradient, begun, tol=tol, max_iter=100, curvature=curvature)
         known += [(train.mean(end.alpha), end.alpha), (simple.reached["single"], simple.weights["single"])]
         best = max(known, key=_value)[1]
@@ -333,30 +338,32 @@ class SharedRefits:
             if self._hold_back:
                 outside = self._outside[(f,)]
                 simple, train = self._simple(task, outside), task.view.select(outside)
-                way = self._way(task, learned, f) if self._chooses else self._ways[f]
-                weights = hold_back(weights, way, simple.weights, simple.before(train))
+                shrinkage = self._chosen_shrinkage(task, learned, f) if self._chooses else self._shrinkages[f]
+                weights = shrink_safely(weights, shrinkage, simple.weights, simple.before(train))
             values[self._kept[inside]] = task.view.select(inside).per_query(weights)
         return values
 
-    def _way(self, task: _Task, learned: dict[Left, Ascent], f: int) -> Shrunk:
+    def _chosen_shrinkage(self, task: _Task, learned: dict[Left, Ascent], f: int) -> Shrinkage:
         """Return how far to hold back for fold f: what did best on the others, learned without both."""
         if self._n_folds < 3:
-            return UNLESS_SHOWN
-        reached = np.zeros((len(WAYS), len(self._kept)))
+            return DEFAULT_SHRINKAGE
+        reached = np.zeros((len(SHRINKAGES), len(self._kept)))
         for other, inside in enumerate(self._inside):
             if other == f:
                 continue
             left = (min(f, other), max(f, other))
             simple, test = self._simple(task, self._outside[left]), task.view.select(inside)
             single = members_of(task.subset)[int(simple.weights["single"].argmax())]
-            for number, way in enumerate(WAYS):
-                if way.amount < 1.0:
-                    found = test.per_query(shrink(learned[left].alpha, way, simple.weights))
+            for number, shrinkage in enumerate(SHRINKAGES):
+                if shrinkage.amount < 1.0:
+                    found = test.per_query(shrink(learned[left].alpha, shrinkage, simple.weights))
                 else:
-                    found = (task.even if way.target == "uniform" else self._alone[single])[inside]
+                    found = (task.even if shrinkage.target == "uniform" else self._alone[single])[inside]
                 reached[number, inside] = found
         outside = self._outside[(f,)]
-        return WAYS[clearly_best(reached[:, outside], self._shares[outside], WAYS.index(UNLESS_SHOWN))]
+        return SHRINKAGES[
+            clearly_best(reached[:, outside], self._shares[outside], SHRINKAGES.index(DEFAULT_SHRINKAGE))
+        ]
 
 
 def _value(known: tuple[float, Floats]) -> float:

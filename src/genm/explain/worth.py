@@ -60,7 +60,7 @@ def sampled_orders(n_players: int, n_orders: int, seed: int) -> list[NDArray[np.
     return orders
 
 
-def sets_on_the_way(order: NDArray[np.int64]) -> Iterator[tuple[int, int, int]]:
+def growing_sets(order: NDArray[np.int64]) -> Iterator[tuple[int, int, int]]:
     """Yield (player, members before, members after) as the players join in this order."""
     before = 0
     for player in order.tolist():
@@ -78,7 +78,7 @@ def sampled_values(n_players: int, game: Game, orders: list[NDArray[np.int64]]) 
     shape = np.asarray(game(0)).shape
     added = np.zeros((len(orders) // 2, n_players, *shape))
     for number, order in enumerate(orders):
-        for player, before, after in sets_on_the_way(order):
+        for player, before, after in growing_sets(order):
             added[number // 2, player] += 0.5 * (game(after) - game(before))
     return added
 
@@ -225,7 +225,7 @@ def _sampled(values: SubsetValues, orders: int, seed: int) -> tuple[Floats, Floa
     """Return (queries, K) Shapley values from sampled orders, and the standard error of their means."""
     n_rankers = len(values.aligned.rankers)
     drawn = sampled_orders(n_rankers, orders, seed)
-    values.learn(after for order in drawn for _, _, after in sets_on_the_way(order))
+    values.learn(after for order in drawn for _, _, after in growing_sets(order))
     added = sampled_values(n_rankers, lambda s: weighted(values, s), drawn)
     means = added.mean(axis=2)
     return added.mean(axis=0).T, means.std(axis=0, ddof=1) / np.sqrt(len(means))

@@ -21,7 +21,7 @@ from genm.ids import Ids, encode
 from genm.learn.auto import make_fuser
 from genm.learn.objectives import with_level
 from genm.model import Model
-from genm.normalizers import Normalize, Normalizer, normalizers_of, rules_of
+from genm.normalizers import Normalize, Normalizer, kernel_rules, normalizers_of
 
 T = TypeVar("T", bound=np.generic)
 
@@ -32,7 +32,7 @@ _DRAWING = ("auto", "bat", "exact", "ip", "uns")
 _HIGHEST_GRADE = 2**31 - 1
 
 
-class Table:
+class ScoreTable:
     """Rows of scores brought into the order that aligned runs have, and the way back.
 
     NaN says that the ranker did not return the document. Rows have no ids to settle ties by: equal scores stand
@@ -71,7 +71,7 @@ class Table:
             doc=np.arange(n_rows, dtype=np.int32),
             raw=raw,
             retrieved=retrieved,
-            scores=scale_lists(raw, retrieved, self._starts, rules_of(normalizers)),
+            scores=scale_lists(raw, retrieved, self._starts, kernel_rules(normalizers)),
             normalizers=normalizers,
             depths=(None,) * len(names),
             labelled=relevance is not None,
@@ -142,7 +142,7 @@ class FusionRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # s
     def fit(self, X: ArrayLike, y: ArrayLike, *, qid: ArrayLike | None = None) -> Self:
         """Learn the weights of the columns; y holds relevance grades, `qid` each row's query."""
         scores, labels = self._checked(X, y, reset=True)
-        table = Table(scores, qid)
+        table = ScoreTable(scores, qid)
         aligned = table.aligned(self._rankers(), self.normalize, self._grades(labels))
         self.fuser_ = make_fuser(self.method, measure=self.measure, **self._options()).fit(aligned)
         self.weights_ = self.coef_ = self.fuser_.weights_.copy()
@@ -155,7 +155,7 @@ class FusionRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # s
         scores: Floats = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
         if qid is None and not all(map(_by_row, self.fuser_.normalizers_)):
             self._check_one_query("predict")
-        table = Table(scores, qid)
+        table = ScoreTable(scores, qid)
         return table.as_given(fuse_scores(table.aligned(self._rankers(), self.fuser_.normalizers_), self.weights_))
 
     def score(
@@ -168,7 +168,7 @@ class FusionRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # s
         scores, labels = self._checked(X, y, reset=False)
         if qid is None:
             self._check_one_query("score")
-        aligned = Table(scores, qid).aligned(self._rankers(), self.fuser_.normalizers_, self._grades(labels))
+        aligned = ScoreTable(scores, qid).aligned(self._rankers(), self.fuser_.normalizers_, self._grades(labels))
         return float(evaluate_aligned(aligned, self.weights_, [self._wanted()]).means[0])
 
     def to_model(self) -> Model:

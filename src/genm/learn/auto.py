@@ -27,21 +27,21 @@ from genm.learn.online import OnlineFuser
 from genm.learn.starts import simple_starts
 from genm.model import Model
 
-SHRINKAGE = (0.0, 0.25, 0.5, 0.75, 1.0)
+SHRINKAGE_AMOUNTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 """How far the learned weights are moved towards the simple ones."""
 NORMALIZERS = ("minmax", "zscore", "max", "l2", "reciprocal")
 """What `normalize="auto"` chooses from."""
 
-WORTH_POLISHING = 0.001
+LEAST_POLISH_GAIN = 0.001
 """What the exact measure must gain over the smoothed one's optimum; less is fitted to the last digit."""
 
-ONCE_IN_TEN = 1.28
+Z_90 = 1.28
 """Standard errors that a gain of luck alone exceeds once in ten times."""
-CLOSE_ENOUGH = 1e-4
+FOLD_TOLERANCE = 1e-4
 """Gain of a step at which the climbs of the folds stop: they are compared, not kept."""
 
 
-class Simple(NamedTuple):
+class SimpleWeights(NamedTuple):
     """Every ranker alone and uniform weights, measured once, for any selection of the queries."""
 
     weights: Floats
@@ -51,14 +51,14 @@ class Simple(NamedTuple):
     query_weights: Floats
 
     @classmethod
-    def of(cls, scorer: Scorer, n_rankers: int) -> "Simple":
+    def of(cls, scorer: Scorer, n_rankers: int) -> "SimpleWeights":
         """Measure them."""
         weights = np.vstack([np.eye(n_rankers), np.full((1, n_rankers), 1.0 / n_rankers)])
         return cls(weights, np.array([scorer.per_query(one) for one in weights]), scorer.query_weights)
 
-    def select(self, queries: NDArray[np.integer]) -> "Simple":
+    def select(self, queries: NDArray[np.integer]) -> "SimpleWeights":
         """Return what some of the queries say."""
-        return Simple(self.weights, self.values[:, queries], self.query_weights[queries])
+        return SimpleWeights(self.weights, self.values[:, queries], self.query_weights[queries])
 
     def means(self) -> list[float]:
         """Return the measure of each, as the scorer takes its mean."""
@@ -71,7 +71,7 @@ class Simple(NamedTuple):
         return {"uniform": self.weights[-1], "single": self.weights[int(np.argmax(self.means()[:-1]))]}
 
 
-class Nearby:
+class WarmRestart:
     """Climbs of selections of the queries that begin where the climb of all of them ended.
 
     What the folds are for is how far the optimum moves when queries are left out, and it moves little: from its
@@ -95,14 +95,14 @@ class Nearby:
         return quasi_newton(gradient, start, tol=tol, max_iter=max_iter, curvature=self._end.curvature)
 
 
-class Shrunk(NamedTuple):
+class Shrinkage(NamedTuple):
     """One way to hold back: move the learned weights this far towards uniform or the best single ranker."""
 
     target: str
     amount: float
 
 
-UNLESS_SHOWN = Shrunk("uniform", 0.75)
+DEFAULT_SHRINKAGE = Shrinkage("uniform", 0.75)
 """What is done unless the folds show better: where judged queries are few, most of what is learned is noise."""
 
 
@@ -111,9 +111,9 @@ class AutoFuser(Fuser):
 
     The smoothed MAP is climbed by BFGS from uniform weights and from half-way to the best single ranker;
     other measures are then climbed directly. Few queries overfit, so the result is moved towards uniform
-    weights by the share of `UNLESS_SHOWN`, unless cross-validation inside the training queries shows that another
-    share, or moving towards the best single ranker, gains clearly more; but never so far that
-    uniform weights or a single ranker would be better on the training queries.
+    weights by the share of `DEFAULT_SHRINKAGE`, unless cross-validation inside the training queries shows that
+    another share, or moving towards the best single ranker, gains clearly more; but never so far that uniform
+    weights or a single ranker would be better on the training queries.
 
     Objective: smoothed MAP with j sorted, then the exact measure. Set: the simplex.
     """
@@ -123,7 +123,7 @@ class AutoFuser(Fuser):
     weight_set = "simplex"
 
     beta_: float
-    shrunk_: Shrunk
+    shrunk_: Shrinkage
     learned_: Floats
     """The weights before they were held back."""
     held_out_: float
@@ -185,11 +185,11 @@ class AutoFuser(Fuser):
         self._remember(problem)
         self.beta_ = problem.beta
         self.history_ = []
-        simple = Simple.of(scorer, len(self.rankers_))
+        simple = SimpleWeights.of(scorer, len(self.rankers_))
         ends = self._climbs(problem, simple)
         self.learned_ = _polish(_best_of(ends, scorer, simple), scorer)
         self.shrunk_, self.held_out_ = self._choose(problem, scorer, simple, ends)
-        self.weights_ = hold_back(self.learned_, self.shrunk_, simple.targets, scorer)
+        self.weights_ = shrink_safely(self.learned_, self.shrunk_, simple.targets, scorer)
         self.objective_ = problem.value(self.weights_)
         self.converged_ = all(end.converged for end in ends)
         self.n_iter_ = max([end.n_iter for end in ends], default=1)
@@ -198,7 +198,7 @@ class AutoFuser(Fuser):
         self._warn_if_stopped_early()
         return self
 
-    def _climbs(self, problem: Problem, simple: Simple) -> list[Ascent]:
+    def _climbs(self, problem: Problem, simple: SimpleWeights) -> list[Ascent]:
         """Climb from the simple starts, and keep the curves."""
         ends = []
         for number, start in enumerate(simple_starts(simple.targets["single"])):
@@ -209,34 +209,40 @@ class AutoFuser(Fuser):
             ends.append(quasi_newton(problem.gradient, start, tol=self.tol, max_iter=self.max_iter, watch=watch))
         return ends
 
-    def _choose(self, problem: Problem, scorer: Scorer, simple: Simple, ends: list[Ascent]) -> tuple[Shrunk, float]:
+    def _choose(
+        self, problem: Problem, scorer: Scorer, simple: SimpleWeights, ends: list[Ascent]
+    ) -> tuple[Shrinkage, float]:
         """Return how far to hold back, by cross-validation inside the training queries."""
         n_queries = len(problem.kept)
-        ways = [Shrunk("uniform", a) for a in SHRINKAGE] + [Shrunk("single", a) for a in SHRINKAGE[1:]]
+        shrinkages = [Shrinkage("uniform", a) for a in SHRINKAGE_AMOUNTS] + [
+            Shrinkage("single", a) for a in SHRINKAGE_AMOUNTS[1:]
+        ]
         if n_queries < 2 or not ends:
-            return Shrunk("uniform", 1.0), scorer.mean(simple.targets["uniform"])
+            return Shrinkage("uniform", 1.0), scorer.mean(simple.targets["uniform"])
         folds = min(self.folds, n_queries)
         jobs = [
             (fold_of_queries(n_queries, folds, self.seed + 1 + r), f)
             for r in range(self.repeats)
             for f in range(folds)
         ]
-        climb_again = Nearby(problem, max(ends, key=lambda end: end.value))
+        climb_again = WarmRestart(problem, max(ends, key=lambda end: end.value))
 
         def held_out(job: tuple[NDArray[np.int64], int]) -> tuple[NDArray[np.intp], Floats]:
             fold, f = job
             inside, outside = np.flatnonzero(fold != f), np.flatnonzero(fold == f)
             known = simple.select(inside)
-            end = climb_again(inside, tol=max(self.tol, CLOSE_ENOUGH), max_iter=self.max_iter)
+            end = climb_again(inside, tol=max(self.tol, FOLD_TOLERANCE), max_iter=self.max_iter)
             learned = _best_of([end], scorer.select(inside), known)
             test = scorer.select(outside)
-            return outside, np.array([test.per_query(shrink(learned, way, known.targets)) for way in ways])
+            return outside, np.array(
+                [test.per_query(shrink(learned, shrinkage, known.targets)) for shrinkage in shrinkages]
+            )
 
-        reached = np.zeros((len(ways), n_queries))
+        reached = np.zeros((len(shrinkages), n_queries))
         for outside, values in over_items(held_out, jobs):
             reached[:, outside] += values / self.repeats
-        best = clearly_best(reached, scorer.query_weights, ways.index(UNLESS_SHOWN))
-        return ways[best], weighted_mean(reached[best], scorer.query_weights)
+        best = clearly_best(reached, scorer.query_weights, shrinkages.index(DEFAULT_SHRINKAGE))
+        return shrinkages[best], weighted_mean(reached[best], scorer.query_weights)
 
 
 def clearly_best(reached: Floats, query_weights: Floats, reference: int) -> int:
@@ -249,7 +255,7 @@ def clearly_best(reached: Floats, query_weights: Floats, reference: int) -> int:
     gain = reached - reached[reference]
     mean = times(gain, share)
     error = np.sqrt(times((gain - mean[:, None]) ** 2, share) / max(reached.shape[1] - 1, 1))
-    clear = mean - ONCE_IN_TEN * error
+    clear = mean - Z_90 * error
     clear[reference] = 0.0
     return int(np.argmax(clear))
 
@@ -257,10 +263,10 @@ def clearly_best(reached: Floats, query_weights: Floats, reference: int) -> int:
 def _polish(learned: Floats, scorer: Scorer) -> Floats:
     """Return weights moved on the exact measure, if the smoothed one had missed a real gain."""
     polished = direct_search(scorer, learned, steps=(0.05, 0.02, 0.01, 0.005))
-    return polished if scorer.mean(polished) > scorer.mean(learned) + WORTH_POLISHING else learned
+    return polished if scorer.mean(polished) > scorer.mean(learned) + LEAST_POLISH_GAIN else learned
 
 
-def _best_of(ends: list[Ascent], scorer: Scorer, simple: Simple) -> Floats:
+def _best_of(ends: list[Ascent], scorer: Scorer, simple: SimpleWeights) -> Floats:
     """Return the best weights for these queries, over-fitted or not: where climbs ended, or simple ones."""
     *singles, uniform = simple.means()
     known = [(scorer.mean(end.alpha), end.alpha) for end in ends]
@@ -271,19 +277,19 @@ def _best_of(ends: list[Ascent], scorer: Scorer, simple: Simple) -> Floats:
 
 def simple_weights(scorer: Scorer, n_rankers: int) -> dict[str, Floats]:
     """Return uniform weights and those of the ranker that is best on the training queries."""
-    return Simple.of(scorer, n_rankers).targets
+    return SimpleWeights.of(scorer, n_rankers).targets
 
 
-def shrink(learned: Floats, way: Shrunk, simple: dict[str, Floats]) -> Floats:
+def shrink(learned: Floats, shrinkage: Shrinkage, simple: dict[str, Floats]) -> Floats:
     """Return the weights moved a share of the way towards the target."""
-    return as_distribution((1.0 - way.amount) * learned + way.amount * simple[way.target])
+    return as_distribution((1.0 - shrinkage.amount) * learned + shrinkage.amount * simple[shrinkage.target])
 
 
-def hold_back(learned: Floats, way: Shrunk, simple: dict[str, Floats], scorer: Scorer) -> Floats:
+def shrink_safely(learned: Floats, shrinkage: Shrinkage, simple: dict[str, Floats], scorer: Scorer) -> Floats:
     """Return the learned weights held back as far as chosen, but never below the simple ones in training."""
     least = max(scorer.mean(weights) for weights in simple.values())
-    for amount in (*np.linspace(way.amount, 0.0, 11), 0.0):
-        weights = shrink(learned, Shrunk(way.target, float(amount)), simple)
+    for amount in (*np.linspace(shrinkage.amount, 0.0, 11), 0.0):
+        weights = shrink(learned, Shrinkage(shrinkage.target, float(amount)), simple)
         if scorer.mean(weights) >= least:
             return weights
     return max(simple.values(), key=scorer.mean)

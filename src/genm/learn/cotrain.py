@@ -14,7 +14,7 @@ from genm.errors import InputError
 from genm.learn.base import Fuser, Step
 from genm.learn.batch import check_stopping
 from genm.learn.objectives import Beta, Problem
-from genm.learn.ranker_quality import Labels, Quality, estimate_quality, fake_labels, units_of
+from genm.learn.ranker_quality import Labels, Quality, estimate_quality, pseudo_labels, units_of
 from genm.learn.starts import STRIDE, Schedule, Starts, check_free, check_schedule, starting_points
 from genm.records import Note
 
@@ -30,7 +30,7 @@ class Options(Protocol):
     beta: Beta
 
 
-class Lessons:
+class PseudoLabelAscent:
     """The rankers as teachers: the problem that each one's labels pose to the others.
 
     Steps are taken in shares, weights in units of how high a ranker's top stands, so that a ranker's scale does
@@ -41,7 +41,7 @@ class Lessons:
     """Whether weights may leave the simplex."""
 
     def __init__(self, aligned: Aligned, options: Options) -> None:
-        marks = fake_labels(aligned, labels=options.labels, n=options.n, threshold=options.threshold)
+        marks = pseudo_labels(aligned, labels=options.labels, n=options.n, threshold=options.threshold)
         problem = Problem.unlabelled(aligned, beta=options.beta)
         self.beta, self.quality = problem.beta, estimate_quality(aligned, marks)
         self.notes: tuple[Note, ...] = ()
@@ -123,7 +123,7 @@ class Lessons:
         return dot(one - other, times(self.moments.matrix, one - other))
 
 
-class FreeLessons(Lessons):
+class FreePseudoLabelAscent(PseudoLabelAscent):
     """Lessons in free weights (P4), as Algorithm 4 prints it: steps keep no sum, and all weights may be 0.
 
     Here shares are the weights themselves, of any length; those below 0 count as 0 when documents are ranked.
@@ -223,7 +223,7 @@ class CotrainFuser(Fuser):
         """Estimate, co-train from every start, hold back. Judgments are not looked at."""
         check_aligned(aligned)
         self._check()
-        lessons = FreeLessons(aligned, self) if self.free else Lessons(aligned, self)
+        lessons = FreePseudoLabelAscent(aligned, self) if self.free else PseudoLabelAscent(aligned, self)
         self._remember(aligned)
         self.beta_, self.quality_, self.notes_ = lessons.beta, lessons.quality, lessons.notes
         self.estimate_ = lessons.quality.weights()
@@ -237,7 +237,7 @@ class CotrainFuser(Fuser):
         self._warn_if_stopped_early()
         return self
 
-    def _hold_back(self, lessons: Lessons, estimate: Floats) -> Floats:
+    def _hold_back(self, lessons: PseudoLabelAscent, estimate: Floats) -> Floats:
         """Co-train from every start; return the shares `trust` of the way from the estimate to the end kept."""
         given = self.estimate_ if self.starts is None and not self.free else self.starts
         starts = starting_points(len(self.estimate_), seed=self.seed, given=given, free=self.free)
@@ -261,7 +261,7 @@ class CotrainFuser(Fuser):
         if not 0.0 <= self.sigma < np.inf:
             raise InputError(f"sigma={self.sigma!r}: expected a finite number, 0 or greater.")
 
-    def _cotrain(self, lessons: Lessons, number: int, start: Floats) -> "_Path":
+    def _cotrain(self, lessons: PseudoLabelAscent, number: int, start: Floats) -> "_Path":
         """Let the rankers teach in turn until a round changes the objective by less than tol."""
         path = _Path(number, lessons.shares(start), lessons)
         shares, t, squares = path.best, 1, 0.0
@@ -280,12 +280,12 @@ class CotrainFuser(Fuser):
 class _Path:
     """One start's way: the best shares so far and the learning curve."""
 
-    def __init__(self, number: int, start: Floats, lessons: Lessons) -> None:
+    def __init__(self, number: int, start: Floats, lessons: PseudoLabelAscent) -> None:
         self.number, self.steps, self.converged, self.change = number, list[Step](), False, np.inf
         self.best, self.reached = start, -np.inf
         self.add(start, lessons)
 
-    def add(self, shares: Floats, lessons: Lessons) -> None:
+    def add(self, shares: Floats, lessons: PseudoLabelAscent) -> None:
         """Note where a round led."""
         value = lessons.objective(shares)
         if self.steps:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from genm._math.elementary import logarithms2
 from genm._math.exact.branch_and_bound import Optimum, best_weights
-from genm._math.exact.line_search import NARROWEST, TOLERANCE, Room, climb, line_profile, value_at
+from genm._math.exact.line_search import NARROWEST, TOLERANCE, Buffers, ascend_lines, line_profile, value_at
 from genm._math.exact.rank_gains import BinaryMeasure, GainProblem, binary_problem, bpref_problem, graded_problem
 from genm._math.simplex_optimizers import quasi_newton
 from genm._typing import Floats
@@ -45,7 +45,7 @@ _BINARY: dict[str, BinaryMeasure] = {
     "IPrec": "IPrec",
 }
 
-APART = 1e-3
+LEAST_DISTANCE = 1e-3
 """Starts that differ less than this in every weight count as one."""
 
 
@@ -67,8 +67,8 @@ class Plateau(NamedTuple):
 
 def plateau_around(problem: GainProblem, weights: Floats, floor: float, loss: float) -> Plateau:
     """Return the plateau around `weights`: along each ranker's line, as far as the measure keeps to `floor`."""
-    room: Room = []
-    spans = [_span(problem, weights, k, floor, room) for k in range(len(weights))]
+    buffers: Buffers = []
+    spans = [_span(problem, weights, k, floor, buffers) for k in range(len(weights))]
     return Plateau(loss, np.array([low for low, _ in spans]), np.array([high for _, high in spans]))
 
 
@@ -79,19 +79,19 @@ def centre_of_plateau(
 
     The measure never falls below `floor`, as `value` measures it.
     """
-    room: Room = []
+    buffers: Buffers = []
     for _ in range(ROUNDS):
         for k in range(len(weights)):
-            low, high = _span(problem, weights, k, floor, room)
+            low, high = _span(problem, weights, k, floor, buffers)
             middle = 0.5 * (low + high)
-            moved = (1.0 - middle) * others_of(weights, k)
+            moved = (1.0 - middle) * weights_without(weights, k)
             moved[k] = middle
             if value(moved) >= floor - TOLERANCE:  # rows that all but tie may fall the other way once rounded
                 weights = moved
     return weights
 
 
-def others_of(weights: Floats, k: int) -> Floats:
+def weights_without(weights: Floats, k: int) -> Floats:
     """Return the weights without ranker k, in proportion; uniform ones if ranker k had everything."""
     others = weights.copy()
     others[k] = 0.0
@@ -103,13 +103,13 @@ def others_of(weights: Floats, k: int) -> Floats:
     return others
 
 
-def _span(problem: GainProblem, weights: Floats, k: int, floor: float, room: Room) -> tuple[float, float]:
+def _span(problem: GainProblem, weights: Floats, k: int, floor: float, buffers: Buffers) -> tuple[float, float]:
     """Return between which weights of ranker k the measure keeps to `floor`, without a gap around its own."""
     here = float(weights[k])
     if len(weights) == 1:
         return here, here
-    others = others_of(weights, k)
-    line = line_profile(problem, others, np.eye(len(weights))[k] - others, 0.0, 1.0, whole=True, room=room)
+    others = weights_without(weights, k)
+    line = line_profile(problem, others, np.eye(len(weights))[k] - others, 0.0, 1.0, whole=True, buffers=buffers)
     narrow = np.diff(line.breakpoints) <= NARROWEST
     lost = (line.values < floor - TOLERANCE) & ~narrow
     at = min(max(int(np.searchsorted(line.breakpoints, here, side="right")) - 1, 0), len(lost) - 1)
@@ -121,7 +121,7 @@ def _span(problem: GainProblem, weights: Floats, k: int, floor: float, room: Roo
     return min(low, here), max(high, here)
 
 
-def tasks_of(aligned: Aligned, measure: Measure) -> GainProblem:
+def gain_problem(aligned: Aligned, measure: Measure) -> GainProblem:
     """Return what the exact methods maximise: the measure's weighted mean over all queries of `aligned`.
 
     Relevant documents that no ranker returned count as everywhere else; where the measure passes over unjudged
@@ -232,7 +232,7 @@ class ExactFuser(Fuser):
         measure = self._measure()
         smooth = Problem(aligned, level=measure.rel, beta=self.beta)
         scorer = Scorer(aligned, smooth, measure, measure.rel)
-        tasks = tasks_of(aligned.select(smooth.kept) if smooth.n_set_aside else aligned, measure)
+        tasks = gain_problem(aligned.select(smooth.kept) if smooth.n_set_aside else aligned, measure)
         self._remember(aligned)
         self.history_, self.converged_ = [], True
         best, self.optimum_ = self._search(smooth, scorer, tasks)
@@ -298,7 +298,7 @@ class ExactFuser(Fuser):
         reached = scorer.mean(best)
         for number, start in enumerate(starts):
             self._record(number, 0, start, smooth, scorer)
-            end, _ = climb(tasks, start, n_random=self.n_random, seed=self.seed + number)
+            end, _ = ascend_lines(tasks, start, n_random=self.n_random, seed=self.seed + number)
             value = self._record(number, 1, end, smooth, scorer)
             if value > reached:
                 best, reached = end, value
@@ -318,7 +318,7 @@ class ExactFuser(Fuser):
             found += [fuser.fit_problem(smooth).weights_ for fuser in smoothed]
         kept: list[Floats] = []
         for weights in sorted([*found, uniform, *units], key=scorer.mean, reverse=True):
-            if all(float(np.abs(weights - other).max()) > APART for other in kept):
+            if all(float(np.abs(weights - other).max()) > LEAST_DISTANCE for other in kept):
                 kept.append(weights)
         return kept[: self.n_climbs]
 

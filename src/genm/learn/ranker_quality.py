@@ -82,7 +82,7 @@ def units_of(height: Floats) -> Floats:
     return np.asarray(np.divide(height.max(), height, out=np.zeros(len(height)), where=height > 0.0))
 
 
-def fake_labels(
+def pseudo_labels(
     aligned: Aligned, *, labels: Labels = "top", n: int = 5, threshold: float = 0.5
 ) -> NDArray[np.bool_]:
     """Return, for each row and ranker, whether that ranker calls the document relevant (Algorithm 4).

@@ -130,7 +130,7 @@ def sample_topics(
     samples: list[Topics] = []
     for left in reversed(range(n_sweeps)):
         draws = generator.random(size, dtype=np.float32)
-        topic_models.sweep(starts, words, topic, n_wz, n_z, draws, alpha, eta)
+        topic_models.gibbs_sweep(starts, words, topic, n_wz, n_z, draws, alpha, eta)
         if left % APART == 0 and left < APART * n_samples:
             samples.append(topic.astype(np.min_scalar_type(n_topics - 1)))
     return np.stack(samples).transpose(2, 0, 1).reshape(topic_models.N_CHAINS * n_samples, len(words))

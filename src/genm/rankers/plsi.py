@@ -147,7 +147,7 @@ def fit_mixture(
     model = _random_start(counts.shape, n_topics, generator)
     best, best_value, waited = model, -np.inf, 0
     for _ in range(n_steps):
-        _, *parameters = topic_models.step(*seen, model.topics, model.documents, model.terms, exponent)
+        _, *parameters = topic_models.em_step(*seen, model.topics, model.documents, model.terms, exponent)
         model = Mixture(*parameters)
         if hidden is None:
             best = model
@@ -172,7 +172,9 @@ def choose_exponent(counts: csr_array, seed: int, progress: Progress) -> float:
         generator = np.random.default_rng([seed, _TRIAL_TOPICS])
         model = _random_start(counts.shape, _TRIAL_TOPICS, generator)
         for _ in range(_TRIAL_STEPS):
-            _, *parameters = topic_models.step(*kept, model.topics, model.documents, model.terms, EXPONENTS[place])
+            _, *parameters = topic_models.em_step(
+                *kept, model.topics, model.documents, model.terms, EXPONENTS[place]
+            )
             model = Mixture(*parameters)
         return _likelihood(hidden, model)
 
@@ -184,7 +186,7 @@ def fold_in(queries: csr_array, model: Mixture, exponent: float) -> Floats:
     """Return P(z|q) of new texts with P(w|z) held fixed; zeros for a text without known terms."""
     folded = np.zeros((queries.shape[0], len(model.topics)))
     right, prior = topic_models.raised(model.terms, exponent), topic_models.raised(model.topics, 1.0 - exponent)
-    topic_models.fold_in(*_parts(queries), right, prior, exponent, _FOLD_STEPS, folded)
+    topic_models.plsi_fold_in(*_parts(queries), right, prior, exponent, _FOLD_STEPS, folded)
     return folded
 
 
@@ -204,7 +206,7 @@ def _random_start(shape: tuple[int, int], n_topics: int, generator: np.random.Ge
 
 
 def _likelihood(parts: topic_models.SparseCounts, model: Mixture) -> float:
-    return float(topic_models.log_likelihood(*parts, model.documents * model.topics, model.terms))
+    return float(topic_models.plsi_log_likelihood(*parts, model.documents * model.topics, model.terms))
 
 
 def _parts(counts: csr_array) -> topic_models.SparseCounts:

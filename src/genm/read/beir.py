@@ -8,9 +8,9 @@ from typing import Any
 
 from genm.errors import FormatError
 from genm.progress import Progress, silent
-from genm.read.diagnostics import Report, shown
+from genm.read.diagnostics import Diagnostics, shown
 from genm.read.readers import read_qrels
-from genm.read.sources import Source, decoded, open_source
+from genm.read.sources import TextSource, decoded, open_source
 from genm.records import Collection, Note
 
 _EXAMPLE = '{"_id": "d1", "title": "...", "text": "..."}'
@@ -30,7 +30,7 @@ def read_beir(
     qrels = read_qrels(_named(root, f"qrels/{split}.tsv"), lenient=lenient, progress=progress)
     judged = set(qrels.queries)
     asked = [query_id for query_id in topics if query_id in judged]
-    report = Report(str(root), lenient=lenient)
+    report = Diagnostics(str(root), lenient=lenient)
     if len(asked) < len(topics):
         report.say(
             "unjudged-queries", len(topics) - len(asked), f"queries that split {split!r} does not judge: set aside"
@@ -67,7 +67,7 @@ def _named(root: Path, name: str) -> Path:
 
 def _texts(path: Path, lenient: bool, progress: Progress) -> tuple[dict[str, str], tuple[Note, ...]]:  # noqa: FBT001
     """Return the text of each id."""
-    report = Report(str(path), lenient=lenient)
+    report = Diagnostics(str(path), lenient=lenient)
     texts: dict[str, str] = {}
     for line, entry in _entries(open_source(path, report, progress), report, progress):
         key, title, text = entry.get("_id"), entry.get("title", ""), entry.get("text")
@@ -95,7 +95,7 @@ def _texts(path: Path, lenient: bool, progress: Progress) -> tuple[dict[str, str
     return texts, report.notes
 
 
-def _entries(source: Source, report: Report, progress: Progress) -> Iterator[tuple[int, dict[str, Any]]]:
+def _entries(source: TextSource, report: Diagnostics, progress: Progress) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield line number and object of each line."""
     lines = decoded(source, report).split("\n")  # not splitlines: a text may hold other separators
     for number, line in enumerate(lines, 1):

@@ -29,7 +29,7 @@ def shown(found: object) -> str:
     return f'"{cut}"' if isinstance(found, bytes | str) else cut
 
 
-class Report:
+class Diagnostics:
     """Collects what is said about one source; in strict reading a fault raises FormatError."""
 
     def __init__(self, source: str, *, lenient: bool) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from genm.errors import InputError
 from genm.ids import encode
 from genm.progress import Progress, silent
-from genm.read.diagnostics import Report, shown
+from genm.read.diagnostics import Diagnostics, shown
 from genm.read.rows import Duplicates, Rows, as_qrels, as_run, segments
 from genm.read.sources import FileSource, decoded, name_of, open_source
 from genm.read.trec import judge_number
@@ -51,7 +51,7 @@ def read_letor(
     after its query and its place in it, which is said. A feature that a line leaves out is 0, as SVMrank has
     it, which is said too.
     """
-    report = Report(name_of(source), lenient=lenient)
+    report = Diagnostics(name_of(source), lenient=lenient)
     lines = _parsed(decoded(open_source(source, report, progress), report), report, progress)
     if not lines:
         report.fault(
@@ -77,14 +77,14 @@ def read_letor(
         return Rows(queries, docs, starts, query, doc, value, lambda row: lines[row].number)
 
     def run(column: int) -> Run:
-        own = Report(report.source, lenient=lenient)
+        own = Diagnostics(report.source, lenient=lenient)
         return as_run(rows(np.ascontiguousarray(matrix[:, column])), called[column], duplicates, own)
 
     runs = tuple(run(column) for column in range(n_features))
     return Letor(runs, as_qrels(rows(np.array([line.label for line in lines], np.float64)), report))
 
 
-def _parsed(content: str, report: Report, progress: Progress) -> list[_Line]:
+def _parsed(content: str, report: Diagnostics, progress: Progress) -> list[_Line]:
     """Parse line by line; a line that cannot be used is a fault."""
     lines: list[_Line] = []
     n_seen: dict[str, int] = {}

@@ -5,9 +5,9 @@ from typing import Any, Literal, get_args
 
 from genm.errors import InputError
 from genm.progress import Progress, silent
-from genm.read.diagnostics import Report, shown
+from genm.read.diagnostics import Diagnostics, shown
 from genm.read.rows import Duplicates, Rows, as_qrels, as_run
-from genm.read.sources import FileSource, Source, name_of, open_source, text_bytes
+from genm.read.sources import FileSource, TextSource, name_of, open_source, text_bytes
 from genm.read.tables import (
     SEPARATORS,
     frame_rows,
@@ -26,7 +26,9 @@ from genm.records import Qrels, Run
 Format = Literal["trec", "csv", "tsv", "parquet"]
 
 
-def source_rows(source: Source, form: Format | None, shape: Shape, report: Report, progress: Progress) -> Rows:
+def source_rows(
+    source: TextSource, form: Format | None, shape: Shape, report: Diagnostics, progress: Progress
+) -> Rows:
     """Read the rows of a file in the format named, or found."""
     if form is not None and form not in get_args(Format):
         raise InputError(f"format: expected one of {', '.join(get_args(Format))}; found {form!r}.")
@@ -39,7 +41,7 @@ def source_rows(source: Source, form: Format | None, shape: Shape, report: Repor
     return frame_rows(frame, shape.value, report, place, line)
 
 
-def found_format(source: Source, shape: Shape) -> Format:
+def found_format(source: TextSource, shape: Shape) -> Format:
     """Tell the format: Parquet by its mark, tables by a header line we know, or by a name that says so."""
     if text_bytes(source.text, 0, 4) == b"PAR1" or source.suffix in (".parquet", ".pq"):
         return "parquet"
@@ -72,14 +74,14 @@ def read_qrels(
         return qrels_from_dict(source, lenient=lenient)
     if is_frame(source):
         return qrels_from_frame(source, lenient=lenient)
-    report = Report(name_of(source), lenient=lenient)
+    report = Diagnostics(name_of(source), lenient=lenient)
     opened = open_source(source, report, progress)
     return as_qrels(source_rows(opened, format, QRELS, report, progress), report)
 
 
 def read_query_weights(source: FileSource) -> dict[str, float]:
     """Read how much each query counts: lines of `query weight`, each query once, no weight negative."""
-    report = Report(name_of(source), lenient=False)
+    report = Diagnostics(name_of(source), lenient=False)
     rows = read_rows(open_source(source, report, silent), WEIGHTS, report, silent)
     weights: dict[str, float] = {}
     for row, (query, weight) in enumerate(zip(rows.doc.tolist(), rows.value.tolist(), strict=True)):
@@ -116,7 +118,7 @@ def read_run(
         return run_from_dict(source, name=name or "run", lenient=lenient, duplicates=duplicates)
     if is_frame(source):
         return run_from_frame(source, name=name or "run", lenient=lenient, duplicates=duplicates)
-    report = Report(name_of(source), lenient=lenient)
+    report = Diagnostics(name_of(source), lenient=lenient)
     opened = open_source(source, report, progress)
     rows = source_rows(opened, format, RUN, report, progress)
     return as_run(rows, name or opened.stem, duplicates, report)

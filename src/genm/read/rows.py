@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from genm._math.parallel import kernel, over_ranges
 from genm.ids import Ids
-from genm.read.diagnostics import Place, Report, shown
+from genm.read.diagnostics import Diagnostics, Place, shown
 from genm.records import Qrels, Run, ranked_run
 
 Duplicates = Literal["error", "max", "first", "last"]
@@ -38,7 +38,7 @@ class Rows:
         return self.queries[int(self.query[np.searchsorted(self.starts, row, side="right") - 1])]
 
 
-def as_run(rows: Rows, name: str, duplicates: Duplicates, report: Report) -> Run:
+def as_run(rows: Rows, name: str, duplicates: Duplicates, report: Diagnostics) -> Run:
     """Group, settle documents that appear twice for a query, and rank."""
     starts, doc, score, order = _grouped(rows)
     again = _repeats(starts, doc)
@@ -47,7 +47,7 @@ def as_run(rows: Rows, name: str, duplicates: Duplicates, report: Report) -> Run
     return ranked_run(name, rows.queries, rows.docs, starts, doc, score, report.notes)
 
 
-def as_qrels(rows: Rows, report: Report) -> Qrels:
+def as_qrels(rows: Rows, report: Diagnostics) -> Qrels:
     """Group, see that grades are whole numbers, and settle pairs that are judged twice."""
     rows = _whole_grades(rows, report)
     n_negative = int(np.count_nonzero(rows.value < 0))
@@ -133,7 +133,7 @@ def _kept(grouped: _Grouped, drop: list[int]) -> tuple[NDArray[np.int64], NDArra
 
 
 def _settled(
-    rows: Rows, grouped: _Grouped, again: NDArray[np.bool_], duplicates: Duplicates, report: Report
+    rows: Rows, grouped: _Grouped, again: NDArray[np.bool_], duplicates: Duplicates, report: Diagnostics
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
     """Keep one row of each document that a query lists more than once."""
     _, _, score, order = grouped
@@ -173,7 +173,7 @@ def _told(form: str, rows: Rows, row: int) -> str:
 
 
 def _judged_once(
-    rows: Rows, grouped: _Grouped, again: NDArray[np.bool_], report: Report
+    rows: Rows, grouped: _Grouped, again: NDArray[np.bool_], report: Diagnostics
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
     """Keep one judgment of each pair: the same grade twice is said, different grades are a fault."""
     _, _, grade, order = grouped
@@ -200,7 +200,7 @@ def _judged_once(
     return _kept(grouped, drop)
 
 
-def _whole_grades(rows: Rows, report: Report) -> Rows:
+def _whole_grades(rows: Rows, report: Diagnostics) -> Rows:
     """Refuse grades that are no whole numbers or beyond 32 bits."""
     bad = (rows.value != np.rint(rows.value)) | (np.abs(rows.value) > _HIGHEST_GRADE)
     if bad.any():

@@ -16,7 +16,7 @@ import zstandard
 from numpy.typing import NDArray
 
 from genm.progress import Progress
-from genm.read.diagnostics import Report, shown
+from genm.read.diagnostics import Diagnostics, shown
 
 Text = NDArray[np.uint8]
 FileSource = str | os.PathLike[str] | IO[bytes] | IO[str]
@@ -58,7 +58,7 @@ class _Unpacker(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class TextSource:
     """A text and what it is called in messages."""
 
     name: str
@@ -93,7 +93,7 @@ def name_of(source: FileSource) -> str:
     return name if isinstance(name, str) else "<open file>"
 
 
-def open_source(source: FileSource, report: Report, progress: Progress) -> Source:
+def open_source(source: FileSource, report: Diagnostics, progress: Progress) -> TextSource:
     """Return the source's text, unpacked, without a byte order mark."""
     data = _content(source, report)
     head = data[:6].tobytes()
@@ -107,7 +107,7 @@ def open_source(source: FileSource, report: Report, progress: Progress) -> Sourc
         data = _unpacked(data, packing, report, progress)
     elif report.source.endswith((".gz", ".zst")) and len(data):
         report.say("not-packed", 1, "the name says packed, the content is not: read as it is")
-    return Source(report.source, _as_utf8(data, report))
+    return TextSource(report.source, _as_utf8(data, report))
 
 
 def text_bytes(text: Text, begin: int, end: int) -> bytes:
@@ -115,7 +115,7 @@ def text_bytes(text: Text, begin: int, end: int) -> bytes:
     return text[begin:end].tobytes()
 
 
-def _content(source: FileSource, report: Report) -> Text:
+def _content(source: FileSource, report: Diagnostics) -> Text:
     """Return the bytes as they are stored."""
     if isinstance(source, str | os.PathLike):
         if os.fspath(source) == "-":
@@ -127,7 +127,7 @@ def _content(source: FileSource, report: Report) -> Text:
     return _array(content.encode() if isinstance(content, str) else content)
 
 
-def _file_content(path: Path, report: Report) -> Text:
+def _file_content(path: Path, report: Diagnostics) -> Text:
     try:
         with path.open("rb") as file:
             status = os.fstat(file.fileno())
@@ -150,7 +150,7 @@ def _array(content: bytes) -> Text:
     return np.frombuffer(bytearray(content), np.uint8)
 
 
-def _unpacked(data: Text, packing: str, report: Report, progress: Progress) -> Text:
+def _unpacked(data: Text, packing: str, report: Diagnostics, progress: Progress) -> Text:
     """Unpack all members; what comes before damage is kept in lenient reading, up to the last whole line."""
     make: Callable[[], Any] = _gzip_member if packing == "gzip" else zstandard.ZstdDecompressor().decompressobj
     out, trouble = bytearray(), ""
@@ -191,7 +191,7 @@ def _members(data: Text, make: Callable[[], _Unpacker]) -> Iterator[tuple[bytes,
         raise EOFError
 
 
-def _as_utf8(data: Text, report: Report) -> Text:
+def _as_utf8(data: Text, report: Diagnostics) -> Text:
     """Drop a UTF-8 byte order mark; UTF-16 is a fault that lenient reading converts."""
     head = data[:3].tobytes()
     if head == b"\xef\xbb\xbf":
@@ -210,7 +210,7 @@ def _as_utf8(data: Text, report: Report) -> Text:
     return data
 
 
-def decoded(source: Source, report: Report) -> str:
+def decoded(source: TextSource, report: Diagnostics) -> str:
     """Return the text as a string."""
     data = source.text.tobytes()
     try:
@@ -222,7 +222,7 @@ def decoded(source: Source, report: Report) -> str:
         return repaired.tobytes().decode()
 
 
-def not_utf_8(report: Report, number: int, count: int, line: bytes) -> None:
+def not_utf_8(report: Diagnostics, number: int, count: int, line: bytes) -> None:
     """Say that lines are not UTF-8."""
     report.fault(
         "not-utf-8", line=number, count=count, expected="UTF-8 text", found=shown(line),

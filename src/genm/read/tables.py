@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from genm._math.parallel import over_ranges
 from genm.errors import FormatError
 from genm.ids import encode
-from genm.read.diagnostics import Place, Report, shown
+from genm.read.diagnostics import Diagnostics, Place, shown
 from genm.read.rows import Duplicates, Rows, as_qrels, as_run, segments, without
-from genm.read.sources import Source, decoded
+from genm.read.sources import TextSource, decoded
 from genm.read.trec import MATTERS, UNDECIDED, judge_number, powers_of_ten, read_decimals
 from genm.records import Qrels, Run
 
@@ -39,7 +39,7 @@ SEPARATORS = {"csv": ",", "tsv": "\t"}
 
 
 def id_texts(
-    cells: Sequence[object], what: str, report: Report, place: PlaceOf
+    cells: Sequence[object], what: str, report: Diagnostics, place: PlaceOf
 ) -> tuple[list[str], NDArray[np.bool_]]:
     """Return ids as text, and which are none. All text is plain; all integers is said; a mixture is a fault."""
     bad = np.zeros(len(cells), np.bool_)
@@ -72,13 +72,13 @@ def id_texts(
     return texts, bad
 
 
-def say_integers(report: Report, what: str, count: int, place: Place) -> None:
+def say_integers(report: Diagnostics, what: str, count: int, place: Place) -> None:
     """Tell that a whole column of ids came as integers."""
     report.say("integer-ids", count, f"{what} ids are integers: read as text, 7 as '7' (never '07')", line=place)
 
 
 def numbers_of(
-    cells: Sequence[object], what: str, report: Report, place: PlaceOf
+    cells: Sequence[object], what: str, report: Diagnostics, place: PlaceOf
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Return finite numbers, and which cells are none."""
     values, bad = np.zeros(len(cells)), np.zeros(len(cells), np.bool_)
@@ -96,7 +96,7 @@ def numbers_of(
 
 
 def finite_fault(
-    values: NDArray[np.float64], known: NDArray[np.bool_], what: str, report: Report, place: PlaceOf
+    values: NDArray[np.float64], known: NDArray[np.bool_], what: str, report: Diagnostics, place: PlaceOf
 ) -> NDArray[np.bool_]:
     """Refuse NaN and infinities that are not known to be bad already."""
     bad = ~np.isfinite(values) & ~known
@@ -137,13 +137,13 @@ def run_from_frame(
     frame: Any, *, name: str = "run", lenient: bool = False, duplicates: Duplicates = "error"
 ) -> Run:
     """Make a run of a pandas or polars frame with columns for query id, doc id and score."""
-    report = Report(name, lenient=lenient)
+    report = Diagnostics(name, lenient=lenient)
     return as_run(frame_rows(frame, "score", report, _row_place), name, duplicates, report)
 
 
 def qrels_from_frame(frame: Any, *, lenient: bool = False) -> Qrels:
     """Make judgments of a pandas or polars frame with columns for query id, doc id and relevance."""
-    report = Report("qrels", lenient=lenient)
+    report = Diagnostics("qrels", lenient=lenient)
     return as_qrels(frame_rows(frame, "relevance", report, _row_place), report)
 
 
@@ -161,7 +161,7 @@ def known_names(what: str) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str,
     return QUERY_COLUMNS, DOC_COLUMNS, VALUE_COLUMNS[what]
 
 
-def chosen_columns(columns: list[str], what: str, report: Report, line: int | None) -> tuple[str, str, str]:
+def chosen_columns(columns: list[str], what: str, report: Diagnostics, line: int | None) -> tuple[str, str, str]:
     """Return the table's names of query, document and value."""
     found = [next((c for c in names if c in columns), None) for names in known_names(what)]
     query, doc, value = found
@@ -174,7 +174,7 @@ def chosen_columns(columns: list[str], what: str, report: Report, line: int | No
     return query, doc, value
 
 
-def frame_rows(frame: Any, what: str, report: Report, place: PlaceOf, line: int | None = None) -> Rows:
+def frame_rows(frame: Any, what: str, report: Diagnostics, place: PlaceOf, line: int | None = None) -> Rows:
     """Read the rows of a frame."""
     import narwhals as nw
 
@@ -191,7 +191,7 @@ def frame_rows(frame: Any, what: str, report: Report, place: PlaceOf, line: int 
     return rows_of(query_texts, doc_texts, values, bad_query | bad_doc | bad_value, place)
 
 
-def read_parquet(source: Source, report: Report) -> "pl.DataFrame":
+def read_parquet(source: TextSource, report: Diagnostics) -> "pl.DataFrame":
     """Read a Parquet file."""
     import polars as pl
 
@@ -208,7 +208,7 @@ def _row_place(row: int) -> str:
     return f"row {row} (from 0)"
 
 
-def _ids(series: Any, what: str, report: Report, place: PlaceOf) -> tuple[list[str], NDArray[np.bool_]]:
+def _ids(series: Any, what: str, report: Diagnostics, place: PlaceOf) -> tuple[list[str], NDArray[np.bool_]]:
     """Return a column of ids as text, and which rows have none."""
     import narwhals as nw
 
@@ -223,7 +223,7 @@ def _ids(series: Any, what: str, report: Report, place: PlaceOf) -> tuple[list[s
 
 
 def _values(
-    series: Any, what: str, report: Report, place: PlaceOf
+    series: Any, what: str, report: Diagnostics, place: PlaceOf
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Return a column of numbers, and which rows have none."""
     import narwhals as nw
@@ -238,7 +238,7 @@ def _values(
 
 
 def _text_values(
-    series: Any, what: str, report: Report, place: PlaceOf
+    series: Any, what: str, report: Diagnostics, place: PlaceOf
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Return the numbers of a column of text, by the same rules as in a file of lines."""
     parts = [(cell or "").strip().encode() for cell in series.to_list()]
@@ -262,7 +262,9 @@ def _text_values(
     return values, bad
 
 
-def read_delimited(source: Source, form: str, what: str, report: Report) -> tuple["pl.DataFrame", PlaceOf, int]:
+def read_delimited(
+    source: TextSource, form: str, what: str, report: Diagnostics
+) -> tuple["pl.DataFrame", PlaceOf, int]:
     """Return the table as text, a function from its rows to their lines, and the line of its header."""
     import polars as pl
 
@@ -325,7 +327,7 @@ def _lines(source: str, text: str, separator: str) -> Iterator[tuple[int, list[s
 
 
 def _records(
-    source: str, text: str, separator: str, header: list[str], *, has_header: bool, report: Report | None
+    source: str, text: str, separator: str, header: list[str], *, has_header: bool, report: Diagnostics | None
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield the rows with as many cells as the header has; the others are a fault (with a report)."""
     lines = _lines(source, text, separator)
@@ -366,17 +368,17 @@ def run_from_dict(
     duplicates: Duplicates = "error",
 ) -> Run:
     """Make a run of {query id: {doc id: score}}."""
-    report = Report(name, lenient=lenient)
+    report = Diagnostics(name, lenient=lenient)
     return as_run(_rows(mapping, "score", report), name, duplicates, report)
 
 
 def qrels_from_dict(mapping: Mapping[str, Mapping[str, int]], *, lenient: bool = False) -> Qrels:
     """Make judgments of {query id: {doc id: relevance}}."""
-    report = Report("qrels", lenient=lenient)
+    report = Diagnostics("qrels", lenient=lenient)
     return as_qrels(_rows(mapping, "relevance", report), report)
 
 
-def _rows(mapping: Mapping[str, Mapping[str, float]], what: str, report: Report) -> Rows:
+def _rows(mapping: Mapping[str, Mapping[str, float]], what: str, report: Diagnostics) -> Rows:
     keys: list[object] = []
     docs: list[object] = []
     values: list[object] = []

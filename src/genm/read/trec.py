@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 from genm._math.parallel import kernel, over_ranges
 from genm.ids import Ids, intern
 from genm.progress import Progress
-from genm.read.diagnostics import Report, shown
+from genm.read.diagnostics import Diagnostics, shown
 from genm.read.rows import Rows, segments, without
-from genm.read.sources import Source, Text, latin_1_lines, not_utf_8, text_bytes
+from genm.read.sources import Text, TextSource, latin_1_lines, not_utf_8, text_bytes
 
 LOWEST, HIGHEST = -330, 308
 """Powers of ten in the table; with at most 19 digits, numbers below or above are tiny or too large."""
@@ -479,7 +479,7 @@ QRELS = Shape(
 WEIGHTS = Shape("query weights", Layout(2, doc=0, value=1), "2 columns (query weight)", "weight", "7 0.5")
 
 
-def read_rows(source: Source, shape: Shape, report: Report, progress: Progress) -> Rows:
+def read_rows(source: TextSource, shape: Shape, report: Diagnostics, progress: Progress) -> Rows:
     """Parse a text into rows; every line is understood, repaired and counted, or an error."""
     text, task = source.text, f"reading {source.name}"
     parsed = parse_lines(text, shape.layout, lambda done: progress(task, done, len(text)))
@@ -558,7 +558,7 @@ def _broken_line(text: Text, parsed: Parsed, queries: _Interned, docs: _Interned
     return int(before[-1]) + 1 if len(before) else 0
 
 
-def _judged(text: Text, parsed: Parsed, shape: Shape, report: Report) -> NDArray[np.bool_]:
+def _judged(text: Text, parsed: Parsed, shape: Shape, report: Diagnostics) -> NDArray[np.bool_]:
     """Go through the lines the compiled reader left open; return which rows are to be left out."""
     bad = np.zeros(len(parsed.bits), np.bool_)
     values = parsed.bits.view(np.float64)
@@ -596,7 +596,7 @@ def _looks_like(line: bytes, shape: Shape) -> bool:
     )
 
 
-def _refuse_line(text: Text, at: int, line: bytes, shape: Shape, report: Report) -> None:
+def _refuse_line(text: Text, at: int, line: bytes, shape: Shape, report: Diagnostics) -> None:
     """Say what is wrong with a line that gives no row."""
     control = _CONTROL.search(line)
     if control:

@@ -27,7 +27,7 @@ from genm.report.landscape import PLATEAU_LOSS, Landscape
 from genm.report.payload import (
     FORMAT,
     VERSION,
-    Coverage,
+    DataCoverage,
     DataWarning,
     InputFile,
     QueryTable,
@@ -140,7 +140,7 @@ def _within(order: Ints, costs: Ints, limit: int) -> Ints:
     return np.sort(order[: max(n, 1)])
 
 
-def coverage_of(aligned: Aligned, model: Model, *, n_queries: int, notes: Iterable[Note] = ()) -> Coverage:
+def coverage_of(aligned: Aligned, model: Model, *, n_queries: int, notes: Iterable[Note] = ()) -> DataCoverage:
     """Return what the runs and the judgments cover; `aligned` may be a sample of `n_queries` queries."""
     found = aligned.coverage()
     at = found.depths.index(TOP)

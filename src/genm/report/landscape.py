@@ -3,15 +3,15 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.exact.line_search import Room, line_profile
+from genm._math.exact.line_search import Buffers, line_profile
 from genm._math.linear_algebra import weighted_mean
 from genm._math.parallel import kernel
 from genm._typing import Floats
 from genm.align import Aligned
 from genm.evaluate import AlignedEvaluator, Measure
-from genm.learn.exact import others_of, plateau_around, tasks_of
+from genm.learn.exact import gain_problem, plateau_around, weights_without
 from genm.progress import Progress, silent
-from genm.report.payload import Line, Ternary
+from genm.report.payload import Ternary, WeightLine
 
 MOST_STEPS = 600
 """Steps of one line that travel with the report; more are joined where they differ least."""
@@ -28,20 +28,20 @@ class Landscape:
         self._query_weights = aligned.query_weights
         self.rankers, self.weights = aligned.rankers, weights
         self.here = self.value(weights)
-        self._problem = tasks_of(aligned, measure)
+        self._problem = gain_problem(aligned, measure)
 
     def value(self, weights: Floats) -> float:
         """Return the mean of the measure."""
         return weighted_mean(self._evaluator.values(weights)[:, 0], self._query_weights)
 
-    def lines(self, *, progress: Progress = silent) -> list[Line]:
+    def lines(self, *, progress: Progress = silent) -> list[WeightLine]:
         """Return the measure along each ranker's weight, the others in proportion."""
-        room: Room = []
-        found: list[Line] = []
+        buffers: Buffers = []
+        found: list[WeightLine] = []
         n = len(self.rankers)
         for k in range(n if n > 1 else 0):
             progress("following the weights", k, n)
-            found.append(self._line(k, room))
+            found.append(self._line(k, buffers))
         progress("following the weights", n, n)
         return found
 
@@ -54,7 +54,7 @@ class Landscape:
 
     def worth(self, k: int) -> float | None:
         """Return what is lost without ranker k, the others in proportion."""
-        return None if len(self.rankers) == 1 else self.here - self.value(others_of(self.weights, k))
+        return None if len(self.rankers) == 1 else self.here - self.value(weights_without(self.weights, k))
 
     def ternary(self) -> Ternary | None:
         """Return the map over the weights of three rankers."""
@@ -73,10 +73,10 @@ class Landscape:
             "best": int(np.argmax(values)),
         }
 
-    def _line(self, k: int, room: Room) -> Line:
-        others = others_of(self.weights, k)
+    def _line(self, k: int, buffers: Buffers) -> WeightLine:
+        others = weights_without(self.weights, k)
         direction = np.eye(len(self.weights))[k] - others
-        line = line_profile(self._problem, others, direction, 0.0, 1.0, whole=True, room=room)
+        line = line_profile(self._problem, others, direction, 0.0, 1.0, whole=True, buffers=buffers)
         kept, heights, tolerance = join_steps(line.breakpoints, line.values, MOST_STEPS)
         return {
             "ranker": self.rankers[k],

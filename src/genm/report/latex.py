@@ -3,7 +3,7 @@ r"""The report as LaTeX: tables to \input into a paper that loads booktabs."""
 import re
 
 from genm.report.payload import Report
-from genm.report.tables import Table, facts, gains_table, measures_table, one_line, queries_table, weights_table
+from genm.report.tables import TextTable, facts, gains_table, measures_table, one_line, queries_table, weights_table
 
 _ESCAPES = str.maketrans(
     {
@@ -76,7 +76,7 @@ def report_latex(report: Report) -> str:
     return "\n".join(head) + "\n\n" + "\n".join(_table(table) for table in tables)
 
 
-def _table(table: Table) -> str:
+def _table(table: TextTable) -> str:
     def line(cells: list[str], r: int = -1) -> str:
         set_ = [
             f"\\textbf{{{_number(cell)}}}" if (r, c) in table.bold else _number(cell) if c else escape_latex(cell)

@@ -4,7 +4,7 @@ import re
 
 from genm.report.payload import Report
 from genm.report.tables import (
-    Table,
+    TextTable,
     facts,
     gains_table,
     measures_table,
@@ -49,7 +49,7 @@ def report_markdown(report: Report) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _table(table: Table) -> str:
+def _table(table: TextTable) -> str:
     lines = [
         [escape_markdown(cell) for cell in table.header],
         [":--", *["--:"] * (len(table.header) - 1)],

@@ -148,14 +148,14 @@ class MeasureTable(TypedDict):
     """The first column is over this many: always all."""
 
 
-class Curve(TypedDict):
+class RecallCurve(TypedDict):
     """Interpolated precision at the eleven levels of recall 0.0, 0.1, ... 1.0, averaged over queries."""
 
     system: str
     precision: list[float]
 
 
-class Line(TypedDict):
+class WeightLine(TypedDict):
     """The measure along one ranker's weight, the others in proportion: an exact step function.
 
     `values[i]` holds between `points[i]` and `points[i + 1]`; points run from 0 to 1. Where `tolerance` is 0 these
@@ -340,7 +340,7 @@ class DataWarning(TypedDict):
     text: str
 
 
-class Coverage(TypedDict):
+class DataCoverage(TypedDict):
     """What is in the data."""
 
     rankers: list[RankerCoverage]
@@ -409,8 +409,8 @@ class Report(TypedDict):
     headline: Headline
     spread: WeightSpread
     measures: MeasureTable
-    curves: list[Curve]
-    lines: list[Line]
+    curves: list[RecallCurve]
+    lines: list[WeightLine]
     ternary: Ternary | None
     """Null unless there are exactly three rankers."""
     learning: LearningCurve | None
@@ -418,7 +418,7 @@ class Report(TypedDict):
     details: list[Detail]
     sliders: Sliders | None
     """Null where there is one ranker."""
-    coverage: Coverage
+    coverage: DataCoverage
     sampling: list[Sampled]
     """Empty where everything is shown."""
     made: Made

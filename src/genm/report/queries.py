@@ -15,8 +15,7 @@ from genm.align import UNJUDGED, Aligned
 from genm.evaluate import Measure, evaluate_aligned
 from genm.fuse import fuse_scores
 from genm.progress import Progress, silent
-from genm.read.diagnostics import Report as Reading
-from genm.read.diagnostics import shown
+from genm.read.diagnostics import Diagnostics, shown
 from genm.read.sources import decoded, open_source
 from genm.report.payload import Detail, DetailDoc, Report, Sliders, pack
 
@@ -40,7 +39,7 @@ def read_texts(path: str, wanted: Collection[str], *, progress: Progress = silen
     A line is `id TAB text`, or a JSON object with an id and a title, a text or both. Ids that nobody wants are
     passed over; of an id that comes twice the first text is kept.
     """
-    reading = Reading(path, lenient=False)
+    reading = Diagnostics(path, lenient=False)
     lines = decoded(open_source(path, reading, progress), reading).split("\n")
     parse = _parse_json if _looks_like_json(lines) else _parse_tabs
     texts: dict[str, str] = {}
@@ -71,7 +70,7 @@ def _looks_like_json(lines: list[str]) -> bool:
     return next((line.lstrip().startswith("{") for line in lines if line.strip()), False)
 
 
-def _parse_tabs(line: str, number: int, reading: Reading) -> tuple[str, str]:
+def _parse_tabs(line: str, number: int, reading: Diagnostics) -> tuple[str, str]:
     key, tab, text = line.rstrip("\r").partition("\t")
     if not tab or not key:
         raise reading.fail(
@@ -83,7 +82,7 @@ def _parse_tabs(line: str, number: int, reading: Reading) -> tuple[str, str]:
     return key, text
 
 
-def _parse_json(line: str, number: int, reading: Reading) -> tuple[str, str]:
+def _parse_json(line: str, number: int, reading: Diagnostics) -> tuple[str, str]:
     try:
         entry: Any = json.loads(line)
     except json.JSONDecodeError:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from genm.formatting import NONE, measure_name, n_queries, p_value, percent
 from genm.report.html import bar, between, decimals, escape, facts, folded, isolated, signed, table, with_minus
-from genm.report.payload import Gain, Line, Report, System, WeightRow
+from genm.report.payload import Gain, Report, System, WeightLine, WeightRow
 
 _TAGS = {
     "better": ("▲", "Significant gain", "good"),
@@ -304,7 +304,7 @@ def lines(report: Report) -> str:
     return _drawn("lines", f"{name} along each weight", intro, inside)
 
 
-def _steps_in_words(lines: Sequence[Line]) -> str:
+def _steps_in_words(lines: Sequence[WeightLine]) -> str:
     joined = max(line["tolerance"] for line in lines)
     drawn = f"; neighbours within {joined:.1g} are drawn as one" if joined > 0 else ""
     return (

@@ -17,7 +17,16 @@ from genm.fuse import rule_scores
 from genm.learn.objectives import with_level
 from genm.model import Model
 from genm.progress import Progress, silent
-from genm.report.payload import Advice, Curve, Gain, Headline, LearningCurve, LearningPoint, MeasureTable, System
+from genm.report.payload import (
+    Advice,
+    Gain,
+    Headline,
+    LearningCurve,
+    LearningPoint,
+    MeasureTable,
+    RecallCurve,
+    System,
+)
 
 Kind = Literal["ranker", "rule", "best-single", "fused"]
 
@@ -162,7 +171,7 @@ def table_of(
     }
 
 
-def curves_of(measured: Measured, rankers: Sequence[str]) -> list[Curve]:
+def curves_of(measured: Measured, rankers: Sequence[str]) -> list[RecallCurve]:
     """Return the precision-recall curves."""
     return [
         {"system": one.id, "precision": [rounded(p) for p in measured.means(one.id)[-len(LEVELS) :].tolist()]}

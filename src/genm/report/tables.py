@@ -11,7 +11,7 @@ N_QUERIES = 5
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
-class Table(NamedTuple):
+class TextTable(NamedTuple):
     """A caption, a header and rows; the first column is text, the others numbers. `bold` holds (row, column)."""
 
     caption: str
@@ -26,7 +26,7 @@ def one_line(text: str) -> str:
     return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
 
 
-def weights_table(report: Report) -> Table:
+def weights_table(report: Report) -> TextTable:
     """Return the weights with their spread."""
     spread = report["spread"]
     held = any(row["before"] for row in spread["rows"])
@@ -43,14 +43,14 @@ def weights_table(report: Report) -> Table:
         ]
         for row in spread["rows"]
     ]
-    return Table("Weights, their spread, and how far each can move", "weights", header, rows)
+    return TextTable("Weights, their spread, and how far each can move", "weights", header, rows)
 
 
 def _range(values: list[float] | None) -> str:
     return "" if values is None else f"{values[0]:.3f} to {values[-1]:.3f}"
 
 
-def gains_table(report: Report) -> Table:
+def gains_table(report: Report) -> TextTable:
     """Return the held-out gains."""
     head = report["headline"]
     header = [f"held out, over {report['n_queries']:,} queries", "gain", f"{head['confidence']:.0%} interval", "p"]
@@ -58,10 +58,10 @@ def gains_table(report: Report) -> Table:
     for gain in head["gains"]:
         interval = between(gain["low"], gain["high"])
         rows.append([f"over {gain['over']}", signed(gain["difference"]), interval, f"{gain['p']:.2g}"])
-    return Table(f"Gain in {report['measure']}, {head['folds']}-fold cross-validation", "gains", header, rows)
+    return TextTable(f"Gain in {report['measure']}, {head['folds']}-fold cross-validation", "gains", header, rows)
 
 
-def measures_table(report: Report) -> Table:
+def measures_table(report: Report) -> TextTable:
     """Return the means of every measure for every system; the best held-out value of each column is bold."""
     table = report["measures"]
     systems = table["systems"]
@@ -71,10 +71,10 @@ def measures_table(report: Report) -> Table:
     for c in range(1, len(table["measures"]) + 1):
         best = max(honest, key=lambda r: float(rows[r][c]))
         bold |= {(r, c) for r in honest if rows[r][c] == rows[best][c]}
-    return Table("Means over queries", "measures", ["", *table["measures"]], rows, frozenset(bold))
+    return TextTable("Means over queries", "measures", ["", *table["measures"]], rows, frozenset(bold))
 
 
-def queries_table(report: Report) -> Table:
+def queries_table(report: Report) -> TextTable:
     """Return the queries that gain and lose most."""
     table = report["queries"]
     delta = table["delta"]
@@ -93,7 +93,7 @@ def queries_table(report: Report) -> Table:
         for q in (*won, *reversed(lost))
     ]
     header = ["query", "learned", table["rival"], "difference", "relevant"]
-    return Table(f"Largest gains and losses in {report['measure']}, held out", "queries", header, rows)
+    return TextTable(f"Largest gains and losses in {report['measure']}, held out", "queries", header, rows)
 
 
 def remarks(report: Report) -> list[str]:

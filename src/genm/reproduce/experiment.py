@@ -28,7 +28,7 @@ from genm.evidence import BEST_SINGLE, RRF, UNIFORM
 from genm.fuse import rule_scores
 from genm.learn import NewtonFuser
 from genm.learn.objectives import Beta, Problem, fold_of_queries
-from genm.learn.ranker_quality import fake_labels
+from genm.learn.ranker_quality import pseudo_labels
 from genm.progress import Progress, silent
 from genm.rankers import paper_profile, read_documents
 from genm.records import Collection, Note, Qrels, Run
@@ -66,7 +66,7 @@ from genm.reproduce.results import (
     Kind,
     MethodResult,
     Results,
-    Table,
+    ResultTable,
 )
 
 T = TypeVar("T")
@@ -140,7 +140,7 @@ class Trial:
         self.fold = np.array([fold_of_queries(len(aligned.queries), FOLDS, seed + s) for s in range(splits)])
         """(splits, queries)"""
         self.problem = Problem(aligned, beta=beta)
-        self.marks = fake_labels(aligned)
+        self.marks = pseudo_labels(aligned)
         """What each ranker would call relevant: all that the methods without labels have."""
         measures = [measure for _, measure in MEASURES] + [Measure("IPrec", recall=r) for r in RECALL_LEVELS]
         self._evaluator, self._measuring = AlignedEvaluator(aligned, measures), Measuring(measures)
@@ -361,7 +361,7 @@ class _MoreRankers:
         return found | self.trial.collect(self._learners, self._supervised)
 
 
-def make_tables(results: Results) -> tuple[Table, ...]:
+def make_tables(results: Results) -> tuple[ResultTable, ...]:
     """Return all tables that the results can fill."""
     found = results.collections
     rankers = dict.fromkeys(name for one in found for name in one.aligned.rankers)

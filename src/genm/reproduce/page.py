@@ -20,7 +20,7 @@ from genm.reproduce.figures import Drawing, draw_figures
 from genm.reproduce.findings import Finding, findings_of
 from genm.reproduce.methods import CLIMBS, PROFILE
 from genm.reproduce.paper import DEPARTURES, PAPER_BETA
-from genm.reproduce.results import MEASURES, Cell, MethodResult, Results, Table
+from genm.reproduce.results import MEASURES, Cell, MethodResult, Results, ResultTable
 from genm.version import __version__
 
 TITLE = "The experiment of the gEnM paper, run again"
@@ -125,12 +125,12 @@ def _card(finding: Finding) -> str:
     return f"<li><strong>{escape(finding.headline)}</strong> {escape(finding.text)}{listed}</li>"
 
 
-def _tables(tables: Sequence[Table]) -> str:
+def _tables(tables: Sequence[ResultTable]) -> str:
     said = "<p>Bold with a dot is the best of its row, unless the notes below a table say otherwise.</p>"
     return f'<section id="tables"><h2>Tables</h2>{said}{"".join(map(_table, tables))}</section>'
 
 
-def _table(one: Table) -> str:
+def _table(one: ResultTable) -> str:
     numbers = {
         column
         for column in range(len(one.columns))
@@ -142,7 +142,7 @@ def _table(one: Table) -> str:
     return drawn + "".join(f'<p class="note">{escape(note)}</p>' for note in one.notes)
 
 
-def _groups(one: Table) -> dict[int, str]:
+def _groups(one: ResultTable) -> dict[int, str]:
     """Mark the rows where the first column changes, if it repeats itself at all."""
     names = [row[0].text for row in one.rows]
     first = [at for at in range(1, len(names)) if names[at] not in ("", names[at - 1])]

@@ -41,7 +41,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class ResultTable:
     """A table with its title, and notes that say how to read it."""
 
     key: str
@@ -189,7 +189,7 @@ class Results:
     collections: tuple[CollectionResult, ...]
     splits: int
     seed: int
-    tables: tuple[Table, ...] = ()
+    tables: tuple[ResultTable, ...] = ()
     timings: Mapping[str, float] = field(default_factory=dict)
     """Seconds by the part of the work."""
     notes: tuple[Note, ...] = ()

@@ -12,7 +12,16 @@ from genm.evidence import BEST_SINGLE, UNIFORM
 from genm.reproduce.methods import AUTO, BAT, BOOSTING, ENM, ON, RULES, SUPERVISED, UNS, UNS_Z, repaired
 from genm.reproduce.paper import METHODS, TABLE_2, TABLE_3, TABLE_4, best_printed
 from genm.reproduce.printed import REPAIRS
-from genm.reproduce.results import MEASURES, Cell, CollectionResult, MethodResult, Results, Table, figures, words
+from genm.reproduce.results import (
+    MEASURES,
+    Cell,
+    CollectionResult,
+    MethodResult,
+    Results,
+    ResultTable,
+    figures,
+    words,
+)
 
 Found = Sequence[CollectionResult]
 
@@ -25,7 +34,7 @@ _SHOWN = {ENM: "EnM", BAT: "BAT", ON: "ON", UNS: "UnsEnM", AUTO: "auto"}
 """Methods and what their columns are called, where room is short."""
 
 
-def toy_table() -> Table:
+def toy_table() -> ResultTable:
     """Return Table 1 with both readings of its "MAP"."""
     one, two = (np.array(scores) for scores in _TOY.values())
     lists = [one, two, 0.5 * one + 0.5 * two, 0.7 * one + 0.3 * two]
@@ -36,7 +45,7 @@ def toy_table() -> Table:
         (*words("mean of P@1, P@2, P@3"), *figures([float(p.mean()) for p in precision])),
         (*words("average precision"), *figures([_average_precision(scores) for scores in lists])),
     ]
-    return Table(
+    return ResultTable(
         "table-1",
         "Table 1. The toy example under both readings of “MAP”",
         ("", *_TOY, "Ensemble 1 (0.5, 0.5)", "Ensemble 2 (0.7, 0.3)"),
@@ -62,7 +71,7 @@ def _average_precision(scores: Floats) -> float:
     return float(_precision_at_each_rank(scores)[_ranked(scores)].mean())
 
 
-def data_table(found: Found) -> Table:
+def data_table(found: Found) -> ResultTable:
     """Return Table 2: what was counted, the paper's counts beside ours."""
     rows = []
     for one in found:
@@ -75,7 +84,7 @@ def data_table(found: Found) -> Table:
         "Data", "Subject", "documents, paper", "documents", "queries, paper", "queries", "judged queries",
         "relevant pairs", "terms, paper", "terms, paper's recipe", "terms, ours",
     )  # fmt: skip
-    return Table(
+    return ResultTable(
         "table-2",
         "Table 2. Data characteristics",
         columns,
@@ -92,7 +101,7 @@ def data_table(found: Found) -> Table:
     )
 
 
-def main_table(found: Found, splits: int) -> Table:
+def main_table(found: Found, splits: int) -> ResultTable:
     """Return Table 3: three measures of four methods, held out, the paper's figure beside ours."""
     rows = []
     for one in found:
@@ -109,7 +118,7 @@ def main_table(found: Found, splits: int) -> Table:
             improvement = Cell("" if printed is None else printed.improvement, number=True)
             rows.append((*words(one.title, measure), *cells, improvement, Cell(f"{gain:+.1f}{star}", number=True)))
     names = [text for name in METHODS for text in (f"{name}, paper", name)]
-    return Table(
+    return ResultTable(
         "table-3",
         "Table 3. Held-out MAP, Pr@1 and Pr@5, the paper's figures beside ours",
         ("Collection", "Measure", *names, "impr. %, paper", "impr. %"),
@@ -126,11 +135,11 @@ def main_table(found: Found, splits: int) -> Table:
     )
 
 
-def methods_table(found: Found, m: int, names: Sequence[str]) -> Table:
+def methods_table(found: Found, m: int, names: Sequence[str]) -> ResultTable:
     """Return one measure of all methods on all collections."""
     measure = MEASURES[m][0]
     names = [name for name in names if any(name in one.methods for one in found)]
-    return Table(
+    return ResultTable(
         f"table-3-{measure.lower().replace('@', '-at-')}",
         f"{measure} of every method",
         ("Method", *(one.title for one in found)),
@@ -160,7 +169,7 @@ def _with_spread(result: MethodResult, m: int) -> str:
     return f"{mean} ± {result.spread[m]:.4f}" if len(result.values) > 1 else mean
 
 
-def repairs_table(found: Found) -> Table:
+def repairs_table(found: Found) -> ResultTable:
     """Return what each repair of gEnM.BAT is worth, from uniform weights and from the chosen starts."""
     steps = range(len(REPAIRS) + 1)
     rows = []
@@ -172,7 +181,7 @@ def repairs_table(found: Found) -> Table:
             change = None if n == 0 else float(means[n] - means[n - 1])
             cells = *figures([*table[n].tolist(), float(means[n])]), *figures([change], "+.4f")
             rows.append((*words("uniform" if alone else "chosen", _REPAIR_NAMES[n]), *cells))
-    return Table(
+    return ResultTable(
         "repairs",
         "What each repair of gEnM.BAT is worth: held-out MAP",
         ("starts", "gEnM.BAT", *(one.title for one in found), "mean", "change"),
@@ -189,7 +198,7 @@ def repairs_table(found: Found) -> Table:
     )
 
 
-def summary_table() -> Table:
+def summary_table() -> ResultTable:
     """Return Table 4 with the fusers that do the work here."""
     fusers = {"gEnM.BAT": "NewtonFuser", "gEnM.ON": "OnlineFuser", "UnsEnM": "CotrainFuser"}
     rows = [words(*row, fusers[row[0]]) for row in TABLE_4]
@@ -198,7 +207,7 @@ def summary_table() -> Table:
         words("EnM", "supervised", "batch", "the baseline, a reconstruction", "BoostFuser"),
         words("auto", "supervised", "batch", "few judged queries: holds back what they do not show", "AutoFuser"),
     ]
-    return Table(
+    return ResultTable(
         "table-4",
         "Table 4. Summary of the algorithms",
         ("Algorithm", "Category", "Setting", "Application", "here"),
@@ -213,7 +222,7 @@ def contrast(method: MethodResult, rival: MethodResult, m: int = 0) -> Contrast:
     return compare_runs(pair, tests=("wilcoxon",), correction="none").contrasts[0]
 
 
-def bar_table(found: Found) -> Table | None:
+def bar_table(found: Found) -> ResultTable | None:
     """Return the best learned method against the paper's best cell, row by row; None without such a row."""
     rows, above = [], 0
     for one in found:
@@ -228,7 +237,7 @@ def bar_table(found: Found) -> Table | None:
             rows.append((*words(one.title, measure), *figure, *words(best.name, "yes" if ours > theirs else "no")))
     if not rows:
         return None
-    return Table(
+    return ResultTable(
         "bar",
         f"The paper's best cell and ours: above in {above} of {len(rows)} rows",
         ("Collection", "Measure", "paper's best", "ours", "difference", "method", "above"),
@@ -241,7 +250,7 @@ def bar_table(found: Found) -> Table | None:
     )
 
 
-def rivals_table(found: Found) -> Table:
+def rivals_table(found: Found) -> ResultTable:
     """Return the supervised methods against the best single ranker, EnM's boosting stage and full EnM."""
     rows = []
     for one in found:
@@ -262,7 +271,7 @@ def rivals_table(found: Found) -> Table:
         "Collection", "Method", "MAP", "over best single ranker", "p", "over boosting stage", "p ",
         "over full EnM", "95 % interval", "p  ",
     )  # fmt: skip
-    return Table(
+    return ResultTable(
         "rivals",
         "Supervised methods against single rankers and EnM: differences of held-out MAP",
         columns,
@@ -295,7 +304,7 @@ def against_rules(one: CollectionResult, name: str) -> AgainstRules:
     return AgainstRules(best, float(one.methods[name].mean[0]) - reached[best])
 
 
-def unsupervised_table(found: Found) -> Table:
+def unsupervised_table(found: Found) -> ResultTable:
     """Return UnsEnM against the rules that need no labels either."""
     rows = []
     for one in found:
@@ -307,7 +316,7 @@ def unsupervised_table(found: Found) -> Table:
             *figures([raw.difference, standard.difference], "+.4f"),
             *figures([test.p_values["wilcoxon"]], ".2g"), *words("yes" if standard.as_good else "no"),
         ))  # fmt: skip
-    return Table(
+    return ResultTable(
         "unsupervised",
         "Without labels: UnsEnM against rules of fusion, MAP",
         (
@@ -326,12 +335,12 @@ def unsupervised_table(found: Found) -> Table:
     )  # fmt: skip
 
 
-def more_table(found: Found, names: Sequence[str]) -> Table | None:
+def more_table(found: Found, names: Sequence[str]) -> ResultTable | None:
     """Return what an ensemble with further rankers reaches; None where there is none."""
     found = [one for one in found if one.more]
     if not found:
         return None
-    return Table(
+    return ResultTable(
         "more-rankers",
         "With BM25 and dense rankers: held-out MAP",
         ("Method", *(one.title for one in found)),
@@ -346,7 +355,7 @@ def more_table(found: Found, names: Sequence[str]) -> Table | None:
     )
 
 
-def weights_table(found: Found, names: Sequence[str]) -> Table:
+def weights_table(found: Found, names: Sequence[str]) -> ResultTable:
     """Return the mean weights that the methods learned."""
     rows = []
     for one in found:
@@ -355,7 +364,7 @@ def weights_table(found: Found, names: Sequence[str]) -> Table:
             if weights.size:
                 rows.append((*words(one.title, name), *figures(weights.mean(axis=(0, 1)).tolist(), ".3f")))
     rankers = found[0].aligned.rankers if found else ()
-    return Table(
+    return ResultTable(
         "weights",
         "Weights, averaged over splits and folds",
         ("Collection", "Method", *rankers),

@@ -154,11 +154,11 @@ def test_picking_bins_finds_what_sorting_everything_finds():
     assert unbounded.value == pytest.approx(quick.value, abs=1e-12)
     assert line_search._likely_steps(line_search._sweep_all(problem, origin, origin + direction, [], whole=False))
     assert (quick.low, quick.high) == (full.low, full.high)
-    room = []
+    buffers = []
     for _ in range(2):
-        assert line_profile(problem, origin, direction, 0.0, 1.0, room=room)[:4] == quick[:4]
+        assert line_profile(problem, origin, direction, 0.0, 1.0, buffers=buffers)[:4] == quick[:4]
     short = line_profile(problem, origin, direction, 0.4, 0.6)
-    assert line_profile(problem, origin, direction, 0.4, 0.6, room=room)[:4] == short[:4]
+    assert line_profile(problem, origin, direction, 0.4, 0.6, buffers=buffers)[:4] == short[:4]
     assert quick.value == pytest.approx(full.value, abs=1e-12)
     assert value_at(problem, origin + quick.middle * direction) == pytest.approx(quick.value, abs=1e-12)
     for at in np.linspace(0.01, 0.99, 23):

@@ -54,7 +54,7 @@ LEAF = -1
 """Stands for the edge in the record of a cell that was not split."""
 
 
-class Tables(NamedTuple):
+class GainTables(NamedTuple):
     """What a measure is made of, without the rows; see `genm._math.exact.rank_gains.GainProblem`."""
 
     task_of: Ints
@@ -63,11 +63,11 @@ class Tables(NamedTuple):
     gains: Gains
 
 
-def tables_of(problem: GainProblem) -> Tables:
+def gain_tables(problem: GainProblem) -> GainTables:
     """Return the tables of a problem's measure."""
     counts = np.diff(problem.relevant_starts)
     task_of = np.repeat(np.arange(len(counts)), counts)
-    return Tables(task_of, problem.relevant_starts, problem.gains)
+    return GainTables(task_of, problem.relevant_starts, problem.gains)
 
 
 @kernel
@@ -118,7 +118,7 @@ def undecided_pairs(
 
 
 @kernel
-def sort_levels(tables: Tables, lost: Ints, level: Ints) -> float:
+def sort_levels(tables: GainTables, lost: Ints, level: Ints) -> float:
     """Write the sorted counts of each task and return the bound that they give."""
     bound = 0.0
     for task in range(len(tables.relevant_starts) - 1):
@@ -134,7 +134,7 @@ def sort_levels(tables: Tables, lost: Ints, level: Ints) -> float:
 
 
 @kernel
-def generic_value(x: Floats, owner: Owners, lost: Ints, tables: Tables, share: Floats) -> float:
+def generic_value(x: Floats, owner: Owners, lost: Ints, tables: GainTables, share: Floats) -> float:
     """Return what generic weights next to a point of a cell reach at least: a tie there counts as lost.
 
     The point has the given share of each corner; `x` holds every pair that the cell leaves undecided.
@@ -168,7 +168,7 @@ def last_of(level: Ints, begin: int, end: int, count: int) -> int:
 
 
 @kernel
-def influence(tables: Tables, task: int, level: Ints, at: int) -> float:
+def influence(tables: GainTables, task: int, level: Ints, at: int) -> float:
     """Return what is lost when one more row comes above the relevant row that level[at] counts for.
 
     Where only the largest gain counts, this is a guess at how much the row matters; see `fall_of_largest`.
@@ -183,7 +183,7 @@ def influence(tables: Tables, task: int, level: Ints, at: int) -> float:
 
 
 @kernel
-def fall_of_largest(tables: Tables, task: int, level: Ints, at: int) -> float:
+def fall_of_largest(tables: GainTables, task: int, level: Ints, at: int) -> float:
     """Return what is lost by the same where only the largest gain counts."""
     begin, end = tables.relevant_starts[task], tables.relevant_starts[task + 1]
     before = task_value(tables.gains, task, level, begin, end)
@@ -197,7 +197,7 @@ def fall_of_largest(tables: Tables, task: int, level: Ints, at: int) -> float:
 def lose(
     pairs: Owners,
     owner: Owners,
-    tables: Tables,
+    tables: GainTables,
     lost: Ints,
     level: Ints,
     log: NDArray[np.int32],
@@ -365,7 +365,7 @@ def _longest_edge(corners: Floats) -> tuple[int, int]:
 
 
 @kernel
-def _decisive_cut(x: Floats, owner: Owners, tables: Tables, lost: Ints, level: Ints) -> tuple[int, int, float]:
+def _decisive_cut(x: Floats, owner: Owners, tables: GainTables, lost: Ints, level: Ints) -> tuple[int, int, float]:
     """Return the edge, and the share of it, where the pair swaps that moves the bound most."""
     chosen, most = 0, -1.0
     for p in range(len(owner)):
@@ -394,7 +394,7 @@ def explore(
     x: Floats,
     owner: Owners,
     lost_here: Ints,
-    tables: Tables,
+    tables: GainTables,
     best: float,
     gap: float,
     stop: NDArray[np.uint8],

@@ -19,8 +19,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.exact.bound_kernels import LEAF, Owners, explore, restrict, tables_of, undecided_pairs
-from genm._math.exact.line_search import TOLERANCE, climb, value_at
+from genm._math.exact.bound_kernels import LEAF, Owners, explore, gain_tables, restrict, undecided_pairs
+from genm._math.exact.line_search import TOLERANCE, ascend_lines, value_at
 from genm._math.exact.rank_gains import GainProblem
 from genm._math.exact.rational_cells import NO_TIE, Pairs, Path, settle
 from genm._math.linear_algebra import times
@@ -146,7 +146,7 @@ def _first_guess(problem: GainProblem, start: Floats | None) -> tuple[Floats, fl
     K = len(problem.columns)
     middle = np.full(K, 1.0 / K)
     starts = [middle, *(0.7 * np.eye(K) + 0.3 * middle)] if K > 1 else [middle]
-    ends = [climb(problem, s)[0] for s in starts + ([] if start is None else [start])]
+    ends = [ascend_lines(problem, s)[0] for s in starts + ([] if start is None else [start])]
     return max((_generic(problem, end) for end in ends), key=lambda found: found[1])
 
 
@@ -199,7 +199,7 @@ class _Search:
         self.claimed, self.n_cells = value, 0
         self.scale = _scale(problem.columns)
         self.problem = problem._replace(columns=problem.columns * self.scale[:, None])
-        self.tables, self.pairs = tables_of(problem), self._pairs()
+        self.tables, self.pairs = gain_tables(problem), self._pairs()
         self.trunk, self.cells = [(LEAF, 0.0)], [_unknown(np.eye(len(self.scale)), (), np.inf)]
         self._split({0: FIRST_SPLITS} if len(self.scale) > 1 else {})
 

@@ -545,19 +545,19 @@ def sweep(
         code_mask = (1 << (code_bits - 1)) - 1
         for e in range(n_events):
             event = events[e]
-            g, way = (event >> 1) & code_mask, 1 - 2 * (event & 1)
+            g, sign = (event >> 1) & code_mask, 1 - 2 * (event & 1)
             p = place[g]
             c = level[p]
             q = p
-            while level[q + way] == c:  # rows with equal counts are interchangeable: the outermost one moves
-                q += way
+            while level[q + sign] == c:  # rows with equal counts are interchangeable: the outermost one moves
+                q += sign
             if q != p:
                 other = slot[q]
                 slot[q], slot[p] = g, other
                 place[g], place[other] = q, p
-            level[q] = c + way
+            level[q] = c + sign
             at = by_rank * q + c
-            step = position[q] * share * (table[at + way] - table[at])
+            step = position[q] * share * (table[at + sign] - table[at])
             if least > 0:
                 now = _value(gains, task, table, level[1 : R + 1])
                 step, value = share * (now - value), now

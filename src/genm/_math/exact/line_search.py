@@ -44,7 +44,7 @@ WORTH_BOUNDS = 10_000_000
 FEW_BINS = 64
 """With more bins in play than this, sorting all swaps is quicker than picking."""
 
-Room = list[tuple[Ints, Ints, Floats]]
+Buffers = list[tuple[Ints, Ints, Floats]]
 """Memory for swaps that several lines use one after the other; begin with an empty list."""
 
 
@@ -109,17 +109,17 @@ def line_profile(
     high: float,
     *,
     whole: bool = False,
-    room: Room | None = None,
+    buffers: Buffers | None = None,
 ) -> LineProfile:
     """Return where on origin + t * direction, low <= t <= high, the measure is best, and how good it is.
 
     Among intervals of equal value the widest wins, then the leftmost. With `whole` the complete step function
-    comes too. Who follows many lines passes the same `room` to all of them and saves asking for memory anew.
+    comes too. Who follows many lines passes the same `buffers` to all of them and saves asking for memory anew.
     """
     if not low < high:
         raise InputError(f"line: expected low < high; found low {low} and high {high}. Swap the two ends.")
     ends = origin + low * direction, origin + high * direction
-    swaps = _sweep_all(problem, *ends, [] if room is None else room, whole=whole)
+    swaps = _sweep_all(problem, *ends, [] if buffers is None else buffers, whole=whole)
     steps = None if whole else _likely_steps(swaps)
     if steps is None:
         steps = _all_steps(swaps)
@@ -148,7 +148,7 @@ def _costs(problem: GainProblem) -> Ints:
     return rows * (relevant + 8)
 
 
-def _sweep_all(problem: GainProblem, w_low: Floats, w_high: Floats, room: Room, *, whole: bool) -> _Swaps:
+def _sweep_all(problem: GainProblem, w_low: Floats, w_high: Floats, buffers: Buffers, *, whole: bool) -> _Swaps:
     """Sweep all tasks, chunk by chunk; unless the whole line is asked for, only where its maximum can be."""
     n_tasks, costs = len(problem.query), _costs(problem)
     shares = np.linspace(0, costs.sum(), N_CHUNKS + 1)[1:-1]
@@ -161,21 +161,21 @@ def _sweep_all(problem: GainProblem, w_low: Floats, w_high: Floats, room: Room, 
     values, bins, kept_ends = np.zeros(n_tasks), np.zeros((N_CHUNKS, 1 << BIN_BITS, 2)), np.zeros(n_tasks, np.int64)
     keys, steps = [np.zeros(0, np.int64)] * N_CHUNKS, [np.zeros(0)] * N_CHUNKS
     n_found = [0] * N_CHUNKS
-    while len(room) < N_CHUNKS:
-        room.append((np.empty(1024, np.int64), np.empty(1024, np.int64), np.empty(1024)))
+    while len(buffers) < N_CHUNKS:
+        buffers.append((np.empty(1024, np.int64), np.empty(1024, np.int64), np.empty(1024)))
 
     def look(first: int, last: int) -> None:
         for chunk in range(first, last):
             events, n_found[chunk] = survey(
-                cuts[chunk : chunk + 2], problem, w_low, w_high, parts[chunk], count, moved, ends, room[chunk][0]
+                cuts[chunk : chunk + 2], problem, w_low, w_high, parts[chunk], count, moved, ends, buffers[chunk][0]
             )
-            room[chunk] = events, *room[chunk][1:]
+            buffers[chunk] = events, *buffers[chunk][1:]
             if not bounded:
                 walk(chunk, chunk + 1)
 
     def walk(first: int, last: int) -> None:
         for chunk in range(first, last):
-            found, kept, moves = room[chunk]
+            found, kept, moves = buffers[chunk]
             kept, moves, n = sweep(
                 cuts[chunk : chunk + 2],
                 problem,
@@ -190,7 +190,7 @@ def _sweep_all(problem: GainProblem, w_low: Floats, w_high: Floats, room: Room, 
                 kept,
                 moves,
             )
-            room[chunk] = found, kept, moves
+            buffers[chunk] = found, kept, moves
             keys[chunk], steps[chunk] = kept[:n], moves[:n]
 
     span = np.array([0, 1 << PART_BITS])
@@ -264,7 +264,7 @@ def _ends(swaps: _Swaps, left: int, right: int) -> tuple[int, int]:
     return low, high
 
 
-def climb(problem: GainProblem, start: Floats, *, n_random: int = 0, seed: int = 0) -> tuple[Floats, float]:
+def ascend_lines(problem: GainProblem, start: Floats, *, n_random: int = 0, seed: int = 0) -> tuple[Floats, float]:
     """Return weights on the simplex, and their value, that no line through them improves.
 
     The lines are: one ranker against all others, one ranker against one other, and `n_random` directions drawn
@@ -272,14 +272,14 @@ def climb(problem: GainProblem, start: Floats, *, n_random: int = 0, seed: int =
     """
     weights = start / start.sum()
     value, generator = value_at(problem, weights), np.random.default_rng(seed)
-    room: Room = []
+    buffers: Buffers = []
     while True:
         before = value
         for direction in _directions(weights, n_random, generator):
             low, high = _reach_within_simplex(weights, direction)
             if high - low < 1e-9:
                 continue
-            found = line_profile(problem, weights, direction, low, high, room=room)
+            found = line_profile(problem, weights, direction, low, high, buffers=buffers)
             if found.value > value + TOLERANCE:
                 moved = np.maximum(weights + found.middle * direction, 0.0)
                 moved /= moved.sum()

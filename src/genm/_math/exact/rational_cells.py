@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.exact.bound_kernels import LEAF, ROUNDING, Owners, Tables, influence, last_of, sort_levels
+from genm._math.exact.bound_kernels import LEAF, ROUNDING, GainTables, Owners, influence, last_of, sort_levels
 from genm._math.exact.rank_gains import GainProblem
 from genm._math.linear_algebra import row_products
 from genm._typing import Floats, Ints
@@ -61,7 +61,7 @@ class _Open(NamedTuple):
 def settle(
     problem: GainProblem,
     pairs: Pairs,
-    tables: Tables,
+    tables: GainTables,
     path: Path,
     best: float,
     gap: float,
@@ -137,7 +137,7 @@ def _decided(cell: _Open, owner: Owners) -> _Open:
     return _Open(cell.corners, pairs, x, lost)
 
 
-def _most_influential(cell: _Open, owner: Owners, tables: Tables, level: Ints) -> int:
+def _most_influential(cell: _Open, owner: Owners, tables: GainTables, level: Ints) -> int:
     """Return the place of the undecided pair that moves the bound most."""
     moved = []
     for p in cell.pairs:

@@ -12,7 +12,7 @@ from genm._typing import Floats
 from genm.align import Aligned, select_rankers
 from genm.errors import InputError
 from genm.evaluate import Measure
-from genm.learn.exact import tasks_of
+from genm.learn.exact import gain_problem
 from genm.learn.objectives import PAPER_BETA, Problem
 from genm.reproduce.figures.style import Drawing
 
@@ -54,7 +54,7 @@ class Pair:
     def steps(self) -> LineProfile:
         """Return MAP as the step function that it is, with every swap of two documents on the line."""
         kept = self.problem.kept
-        tasks = tasks_of(self.aligned.select(kept), Measure("AP"))
+        tasks = gain_problem(self.aligned.select(kept), Measure("AP"))
         return line_profile(tasks, _both(0.0), np.array([1.0, -1.0]), 0.0, 1.0, whole=True)
 
 

@@ -8,14 +8,14 @@ import numpy as np
 
 from genm import plotting
 from genm._math.exact.branch_and_bound import Optimum, best_weights
-from genm._math.exact.line_search import climb
+from genm._math.exact.line_search import ascend_lines
 from genm._math.parallel import over_items
 from genm._typing import Floats
 from genm.align import Aligned, select_rankers
 from genm.errors import ConvergenceWarning
 from genm.evaluate import Measure
 from genm.learn import BarrierFuser, Fuser, NewtonFuser, OnlineFuser
-from genm.learn.exact import tasks_of
+from genm.learn.exact import gain_problem
 from genm.learn.objectives import Problem
 from genm.reproduce.figures.style import Drawing
 from genm.reproduce.paper import PAPER_BETA
@@ -62,12 +62,14 @@ def paths_from(starts: Floats, aligned: Aligned) -> list[Path]:
         "gEnM.IP": BarrierFuser(beta=PAPER_BETA, starts=starts),
         "gEnM.ON": OnlineFuser(beta=PAPER_BETA, starts=starts, max_iter=10),
     }
-    learned = [path for method, fuser in fusers.items() for path in _ways(method, fuser, aligned, len(starts))]
-    tasks = tasks_of(aligned, Measure("AP"))
-    return learned + [Path("exact", s, np.array([start, climb(tasks, start)[0]])) for s, start in enumerate(starts)]
+    learned = [path for method, fuser in fusers.items() for path in _paths_of(method, fuser, aligned, len(starts))]
+    tasks = gain_problem(aligned, Measure("AP"))
+    return learned + [
+        Path("exact", s, np.array([start, ascend_lines(tasks, start)[0]])) for s, start in enumerate(starts)
+    ]
 
 
-def _ways(method: str, fuser: Fuser, aligned: Aligned, n_starts: int) -> list[Path]:
+def _paths_of(method: str, fuser: Fuser, aligned: Aligned, n_starts: int) -> list[Path]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # where a way breaks off is seen on the drawing
         fuser.fit(aligned)
@@ -78,7 +80,7 @@ def _ways(method: str, fuser: Fuser, aligned: Aligned, n_starts: int) -> list[Pa
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Landscape:
+class SimplexMap:
     """MAP on the simplex of three rankers."""
 
     rankers: tuple[str, ...]
@@ -91,7 +93,7 @@ class Landscape:
     """The best weights of all, with a bound that no others exceed."""
 
 
-def landscape_of(aligned: Aligned) -> Landscape:
+def landscape_of(aligned: Aligned) -> SimplexMap:
     """Return MAP over the weights of the three rankers that are best alone, and its certified optimum."""
     alone = Problem(aligned, beta=PAPER_BETA)
     order = np.argsort([-alone.exact(unit) for unit in np.eye(len(aligned.rankers))], kind="stable")
@@ -100,8 +102,8 @@ def landscape_of(aligned: Aligned) -> Landscape:
     problem = Problem(three, beta=PAPER_BETA)
     weights = simplex_grid(STEPS)
     exact = np.array(over_items(problem.exact, list(weights)))
-    optimum = best_weights(tasks_of(three.select(problem.kept), Measure("AP")), gap=GAP)
-    return Landscape(three.rankers, three, weights, exact, optimum)
+    optimum = best_weights(gain_problem(three.select(problem.kept), Measure("AP")), gap=GAP)
+    return SimplexMap(three.rankers, three, weights, exact, optimum)
 
 
 def simplex_grid(steps: int) -> Floats:
@@ -111,7 +113,7 @@ def simplex_grid(steps: int) -> Floats:
     return np.stack((i[inside], j[inside], steps - i[inside] - j[inside]), axis=1) / steps
 
 
-def draw_simplex(found: Landscape, collection: str) -> Drawing:
+def draw_simplex(found: SimplexMap, collection: str) -> Drawing:
     """Return the heat map with the ways of the fusers from the three corners."""
     names = [plotting.label(name) for name in found.rankers]
     paths = paths_from(np.eye(3), found.aligned)
@@ -156,7 +158,7 @@ def _place(weights: Floats) -> Floats:
     return np.asarray(weights @ _CORNERS)
 
 
-def _draw_heat(axes: "Axes", found: Landscape) -> None:
+def _draw_heat(axes: "Axes", found: SimplexMap) -> None:
     """Draw MAP in bands of equal colour, as an image of few pixels, so that the file stays small."""
     from matplotlib.colors import BoundaryNorm
 
