@@ -20,9 +20,9 @@ def test_kernels_work_where_no_folder_can_keep_them(tmp_path):
         "import numpy as np\n"
         "from genm._math import elementary, fusion\n"
         "from genm._math.exact import line_kernels\n"
-        "from genm.cli.compilation import compiling_ahead\n"
+        "from genm.cli.compilation import compile_in_background\n"
         "assert fusion.__file__.startswith(__import__('sys').argv[1]), fusion.__file__\n"
-        "with compiling_ahead() as wait:\n"
+        "with compile_in_background() as wait:\n"
         "    wait()\n"
         "print(fusion.weighted_sum(np.array([[1.0, 2.0], [3.0, 5.0]]), np.array([0.5, 0.25])))\n"
     )
