@@ -1,6 +1,5 @@
 """The page: whole, self-contained, safe, and readable on a phone."""
 
-import json
 import re
 import shutil
 from html.parser import HTMLParser
@@ -8,15 +7,13 @@ from html.parser import HTMLParser
 import pytest
 from reproduced import collection, results
 
-from genm.errors import InputError
 from genm.records import Note
-from genm.reproduce.figures import Drawing, learning
+from genm.reproduce.figures import Drawing
 from genm.reproduce.figures.recall import draw_recall
 from genm.reproduce.figures.sigmoid import draw_sigmoid
 from genm.reproduce.figures.summary import draw_summary
-from genm.reproduce.page import make_folder, manifest_of, render, results_json, write_folder
-from genm.reproduce.results import Cell, Results, ResultTable
-from genm.version import __version__
+from genm.reproduce.page import render
+from genm.reproduce.results import Cell, ResultTable
 
 pytestmark = pytest.mark.needs("matplotlib")
 
@@ -143,55 +140,3 @@ def test_a_phone_scrolls_it_in_one_direction_only(page, tmp_path):
             assert said == []
             assert [url for url in asked if not url.startswith("data:")] == [file.as_uri()]
         browser.close()
-
-
-def test_page_tables_figures_and_manifest_are_written(found, tmp_path, monkeypatch):
-    two_starts = learning.binary_starts(len(found.collections[0].aligned.rankers))[:2]
-    monkeypatch.setattr(learning, "binary_starts", lambda n_rankers: two_starts)  # each is a panel to draw
-    written = write_folder(found, tmp_path / "out", command="genm reproduce -o out")
-    names = {str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*") if path.is_file()}
-    assert {"index.html", "manifest.json", "results.json", "figures/recall.svg"} < names
-    assert {f"tables/{table.key}.{end}" for table in found.tables for end in ("md", "csv")} < names
-    assert "genm reproduce -o out" in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
-    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text(encoding="utf-8"))
-    assert manifest["seeds"] == [3, 4]
-    assert manifest["command"] == "genm reproduce -o out"
-    assert set(manifest["timings"]) == set(written.timings) == {*found.timings, "figures"}
-
-
-def test_without_figures_nothing_is_drawn(found, tmp_path):
-    assert "figures" not in write_folder(found, tmp_path, command="", figures=False).timings
-    assert not (tmp_path / "figures").exists()
-
-
-def test_results_as_data_hold_means_and_spreads(found):
-    plain = json.loads(json.dumps(results_json(found)))
-    (one,) = found.collections
-    for name, method in one.methods.items():
-        kept = plain["collections"][one.name]["methods"][name]
-        assert kept["mean"] == pytest.approx(method.mean.tolist(), abs=1e-8)
-        assert kept["spread"] == pytest.approx(method.spread.tolist(), abs=1e-8)
-        assert len(kept["curve"]) == 11
-
-
-def test_a_folder_that_cannot_be_made_is_refused(tmp_path):
-    (tmp_path / "file").touch()
-    with pytest.raises(InputError, match="cannot make this folder"):
-        make_folder(tmp_path / "file" / "out")
-
-
-def test_a_page_that_cannot_be_written_is_refused(tmp_path):
-    (tmp_path / "index.html").mkdir()
-    with pytest.raises(InputError, match="expected a file that can be written"):
-        write_folder(Results((), 1, 0), tmp_path, command="", figures=False)
-
-
-def test_versions_seeds_and_hashes(found):
-    manifest = manifest_of(found, "genm reproduce")
-    json.dumps(manifest)
-    assert manifest["versions"]["genm"] == __version__
-    assert manifest["seeds"] == [3, 4]
-    (data,), (scores,) = manifest["data"].values(), manifest["scores"].values()
-    assert data == found.collections[0].facts.sha256
-    assert len(data) == len(scores) == 64
-    assert data != scores
