@@ -438,7 +438,7 @@ def _one_query(
     import numpy as np
 
     from genm.explain import explain_documents, gains_by_query
-    from genm.explain.contributions import position_of
+    from genm.explain.attribution import position_of
 
     found = explain_documents(aligned, model.weights, query, doc_id=doc, top=top)
     gains = None

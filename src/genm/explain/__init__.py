@@ -1,7 +1,7 @@
 """What each ranker is worth: to a document's score, to a query, and to the ensemble on queries it has not seen."""
 
 from genm.explain.agreement import Agreement, rank_agreement
-from genm.explain.contributions import Explained, QueryGains, contributions, explain_documents, gains_by_query
+from genm.explain.attribution import Explained, QueryGains, contributions, explain_documents, gains_by_query
 from genm.explain.plot import draw_worth
 from genm.explain.subset_choice import Choice, choose_exhaustively, choose_greedily
 from genm.explain.subsets import SubsetValues
