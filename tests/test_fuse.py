@@ -74,7 +74,7 @@ def test_every_method_is_listed_and_described() -> None:
 
     assert METHODS[:2] == ("sum", "rrf")
     for method in METHODS:
-        assert f"\n{method} " in genm.fuse.__doc__
+        assert f"\n| {method} |" in genm.fuse.__doc__
 
 
 def test_rule_scores_are_what_the_run_is_ranked_by() -> None:

@@ -3,23 +3,22 @@
 Score rules work on the normalised scores, rank rules on each ranker's own order of its raw scores. In both, a
 ranker has its say only about documents that it returned, except that the weighted sum uses the filled gaps.
 
-========== ====== =======================================================================================
-method     reads  score of a document (n: rankers that returned it; sums, extremes over those)
-========== ====== =======================================================================================
-sum        scores sum of weight * score over all rankers, gaps filled as the normaliser says
-combsum    scores sum of the scores (Fox and Shaw 1993)
-combmnz    scores n * sum (Fox and Shaw 1993)
-combanz    scores sum / n (Fox and Shaw 1993)
-combmax    scores the highest (Fox and Shaw 1993)
-combmin    scores the lowest (Fox and Shaw 1993)
-combmed    scores the median (Fox and Shaw 1993); of an even number the mean of the middle two
-rrf        ranks  sum of 1 / (k + rank) (Cormack, Clarke and Büttcher 2009)
-isr        ranks  n * sum of 1 / rank^2 (Mourão, Martins and Magalhães 2014)
-logisr     ranks  log(n) * sum of 1 / rank^2 (the same); 0 for all that a single ranker returned
-borda      ranks  sum over all rankers of c + 1 - rank among the c documents of the query; the documents that
-                  a ranker lacks share its remaining points evenly (Aslam and Montague 2001)
-condorcet  ranks  number of documents at or below it in a sort by majority (Montague and Aslam 2002)
-========== ====== =======================================================================================
+| method | reads | score of a document (n: rankers that returned it; sums and extremes over those) |
+|---|---|---|
+| sum | scores | sum of weight * score over all rankers, gaps filled as the normaliser says |
+| combsum | scores | sum of the scores (Fox and Shaw 1993) |
+| combmnz | scores | n * sum (Fox and Shaw 1993) |
+| combanz | scores | sum / n (Fox and Shaw 1993) |
+| combmax | scores | the highest (Fox and Shaw 1993) |
+| combmin | scores | the lowest (Fox and Shaw 1993) |
+| combmed | scores | the median (Fox and Shaw 1993); of an even number the mean of the middle two |
+| rrf | ranks | sum of 1 / (k + rank) (Cormack, Clarke and Büttcher 2009) |
+| isr | ranks | n * sum of 1 / rank^2 (Mourão, Martins and Magalhães 2014) |
+| logisr | ranks | log(n) * sum of 1 / rank^2 (the same); 0 for all that a single ranker returned |
+| borda | ranks | c + 1 - rank among the query's c documents, summed over rankers; see below |
+| condorcet | ranks | documents at or below it in a sort by majority (Montague and Aslam 2002) |
+
+Borda: the documents that a ranker lacks share its remaining points evenly (Aslam and Montague 2001).
 """
 
 from collections.abc import Callable, Mapping, Sequence

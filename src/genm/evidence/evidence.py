@@ -22,9 +22,13 @@ from genm.normalizers import Normalizer
 from genm.progress import Progress, silent
 
 BEST_SINGLE = "best single ranker"
+"""The row of the ranker that was best on the training folds."""
 UNIFORM = "uniform weights"
+"""The row of equal weights."""
 RRF = "RRF (k=60)"
+"""The row of reciprocal rank fusion."""
 Outcome = Literal["better", "perhaps better", "equal", "perhaps worse", "worse"]
+"""How the learned weights compare with a rival, held out."""
 
 
 def fingerprint(aligned: Aligned) -> str:
