@@ -35,9 +35,9 @@ $(VENV)/.ready: pyproject.toml constraints.txt | $(VENV)/.made
 
 # Where PYTHONDONTWRITEBYTECODE is set, every command would compile the same modules again; here they are compiled once.
 $(VENV)/.bytecode: $(VENV)/.ready $(shell find src tools/bytecode.py -name '*.py')
-	@if [ -n "$$PYTHONDONTWRITEBYTECODE" ]; then \
+	@if [ -n "$(PYTHONDONTWRITEBYTECODE)" ]; then \
 	  echo ">> compiling what genm imports: PYTHONDONTWRITEBYTECODE is set"; \
-	  env -u PYTHONDONTWRITEBYTECODE $(BIN)/python tools/bytecode.py rankers plots; fi
+	  $(BIN)/python tools/bytecode.py rankers plots; fi
 	@touch $@
 
 $(VENV)/.tested: pyproject.toml constraints.txt $(VENV)/.ready
