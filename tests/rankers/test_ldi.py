@@ -3,7 +3,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from genm.errors import InputError
-from genm.rankers.ldi import LdiRanker, sample_topics, topics_of_words, word_distributions
+from genm.rankers.ldi import LdiRanker, sample_topics, tokens_of, topics_of_words, word_distributions
 from genm.rankers.text import TextProfile, read_documents, read_queries
 
 KEPT_CHAIN = (2347, [7, 20, 20, 20, 15, 15, 10, 10, 14, 4, 15, 15], [9, 4, 18, 18, 15, 9, 16, 19, 15, 17, 19, 19])
@@ -75,7 +75,8 @@ def test_a_chain_follows_its_seed(three):
 def test_phi_by_hand():
     # tokens a b b | b c; topics 0 0 1 | 1 1: topic 0 has a and b once, topic 1 has b twice and c once
     counts = csr_array(np.array([[1.0, 2.0, 0.0], [0.0, 1.0, 1.0]]))
-    phi = word_distributions(counts, np.array([0, 0, 1, 1, 1], np.int32), 2, eta=0.5)
+    _, words = tokens_of(counts)
+    phi = word_distributions(words, np.array([0, 0, 1, 1, 1], np.int32), 3, 2, eta=0.5)
     assert phi == pytest.approx(np.array([[1.5, 1.5, 0.5], [0.5, 2.5, 1.5]]) / [[3.5], [4.5]])
 
 

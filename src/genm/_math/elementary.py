@@ -9,6 +9,7 @@ errors are below 1e-14 for exp and 1e-15 for the others.
 """
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -50,14 +51,28 @@ def exponential(x: float) -> float:
 
 
 @part()
+def _near_1(x: float) -> tuple[float, int]:
+    """Return m from the root of 1/2 to the root of 2, and k, with m 2^k = x."""
+    m, k = math.frexp(x)
+    return (2.0 * m, k - 1) if m < _ROOT_HALF else (m, k)
+
+
+@part()
+def _atanh_series(z: float) -> float:
+    """Return (atanh(s) - s) / (s z) for z = s^2 up to .03: 1/3 + z/5 + z^2/7 + ..."""
+    series = 1 / 21 + z * (1 / 23)
+    for n in (19.0, 17.0, 15.0, 13.0, 11.0, 9.0, 7.0, 5.0, 3.0):
+        series = 1.0 / n + z * series
+    return series
+
+
+@part()
 def _log_near_1(m: float) -> float:
     """Return log(m) for m from the root of 1/2 to the root of 2: 2 atanh(s), s = (m - 1) / (m + 1)."""
     f = m - 1.0
     s = f / (2.0 + f)
     z = s * s
-    series = 1 / 21 + z * (1 / 23)
-    for n in (19.0, 17.0, 15.0, 13.0, 11.0, 9.0, 7.0, 5.0, 3.0):
-        series = 1.0 / n + z * series
+    series = _atanh_series(z)
     # f - s f + 2 s z series, the largest part first and exact: m - 1 is
     return f - s * (f - 2.0 * z * series)
 
@@ -67,9 +82,7 @@ def logarithm(x: float) -> float:
     """Return log(x) for a finite x above 0, -inf for 0."""
     if x == 0.0:
         return -math.inf
-    m, k = math.frexp(x)
-    if m < _ROOT_HALF:
-        m, k = 2.0 * m, k - 1
+    m, k = _near_1(x)
     return k * _LN2_HIGH + (_log_near_1(m) + k * _LN2_LOW)
 
 
@@ -92,18 +105,14 @@ def logarithm2(x: float) -> float:
     trec_eval takes its discounts from such a function, and nDCG is held to its last digit. With m x 2^k = x and
     s = (m - 1) / (m + 1), log2(x) = k + (2 / ln 2) atanh(s), the leading term carried in two numbers.
     """
-    m, k = math.frexp(x)
-    if m < _ROOT_HALF:
-        m, k = 2.0 * m, k - 1
+    m, k = _near_1(x)
     f, d = m - 1.0, m + 1.0
     lost = m - (d - 1.0)  # by rounding in m + 1
     s = f / d
     p, e = _product(s, d)
     s_low = (((f - p) - e) - s * lost) / d
     z = s * s
-    series = 1 / 21 + z * (1 / 23)
-    for n in (19.0, 17.0, 15.0, 13.0, 11.0, 9.0, 7.0, 5.0, 3.0):
-        series = 1.0 / n + z * series
+    series = _atanh_series(z)
     p, e = _product(_TWO_LOG2_E, s)
     low = e + (_TWO_LOG2_E * (s_low + s * z * series) + _TWO_LOG2_E_LOW * s)
     high = k + p
@@ -148,25 +157,23 @@ def _logarithms2(x: Floats, out: Floats) -> None:
         out[i] = logarithm2(x[i])
 
 
-def exponentials(x: Floats | float) -> Floats:
-    """Return exp(x) of every number: 0 below -700, and exp(700) above 700."""
+def _of_each(function: Callable[[Floats, Floats], None], x: Floats | float) -> Floats:
     flat = np.ascontiguousarray(x, np.float64).ravel()
     out = np.empty(len(flat))
-    _exponentials(flat, out)
+    function(flat, out)
     return out.reshape(np.shape(x))
+
+
+def exponentials(x: Floats | float) -> Floats:
+    """Return exp(x) of every number: 0 below -700, and exp(700) above 700."""
+    return _of_each(_exponentials, x)
 
 
 def logarithms(x: Floats | float) -> Floats:
     """Return log(x) of every number, none negative; -inf for 0."""
-    flat = np.ascontiguousarray(x, np.float64).ravel()
-    out = np.empty(len(flat))
-    _logarithms(flat, out)
-    return out.reshape(np.shape(x))
+    return _of_each(_logarithms, x)
 
 
 def logarithms2(x: Floats | float) -> Floats:
     """Return log2(x) of every number, all above 0; exact for powers of two."""
-    flat = np.ascontiguousarray(x, np.float64).ravel()
-    out = np.empty(len(flat))
-    _logarithms2(flat, out)
-    return out.reshape(np.shape(x))
+    return _of_each(_logarithms2, x)

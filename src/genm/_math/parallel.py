@@ -6,6 +6,7 @@ query order, so a result never depends on the number of threads. A part is a fun
 has no entry point for Python, which halves the time to compile it. Never call a part from Python.
 
 No kernel lets the compiler reorder sums or fuse products with sums: results would then depend on the processor.
+(One counts ones under `reassoc`, which is exact in any order.)
 Fast sums use `genm._math.lanes`.
 """
 

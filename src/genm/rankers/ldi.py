@@ -96,10 +96,11 @@ class LdiRanker(Ranker):
 
     def _models(self) -> Iterator[Floats]:
         """Yield the topics of words under every sample."""
-        counts = self.documents_.counts
+        _, words = tokens_of(self.documents_.counts)
+        n_terms = self.documents_.counts.shape[1]
         for k in self.n_topics:
             for topic in self.learned_[f"topics{k}"]:
-                yield topics_of_words(word_distributions(counts, topic, k, self.eta))
+                yield topics_of_words(word_distributions(words, topic, n_terms, k, self.eta))
 
 
 def topics_of_words(phi: Floats) -> Floats:
@@ -136,11 +137,10 @@ def sample_topics(
     return np.stack(samples).transpose(2, 0, 1).reshape(topic_models.N_CHAINS * n_samples, len(words))
 
 
-def word_distributions(counts: csr_array, topic: Topics, n_topics: int, eta: float) -> Floats:
-    """Return phi (topics, words) of one sample: an assignment of topics to the tokens of the counts."""
-    _, words = tokens_of(counts)
-    place = topic * np.int64(counts.shape[1]) + words
-    n_zw = np.bincount(place, minlength=n_topics * counts.shape[1]).reshape(n_topics, counts.shape[1])
+def word_distributions(words: NDArray[np.int32], topic: Topics, n_terms: int, n_topics: int, eta: float) -> Floats:
+    """Return phi (topics, words) of one sample: the topics of the tokens whose words are given."""
+    place = topic * np.int64(n_terms) + words
+    n_zw = np.bincount(place, minlength=n_topics * n_terms).reshape(n_topics, n_terms)
     smoothed = n_zw + eta
     phi: Floats = smoothed / smoothed.sum(axis=1, keepdims=True)
     return phi

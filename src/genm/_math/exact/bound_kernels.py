@@ -207,7 +207,7 @@ def lose(
 ) -> tuple[float, int]:
     """Count more pairs as lost; return the bound that is left and the length of the log that `regain` reads.
 
-    Whoever needs to know only that the bound is not above `floor` is told so as soon as it is.
+    Stops early once the bound falls to `floor`.
     """
     largest = len(tables.gains.least) > 0 and tables.gains.least[0] > 0  # in all tasks of a problem, or in none
     for e in range(len(pairs)):
