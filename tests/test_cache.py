@@ -72,7 +72,7 @@ class TestContentKey:
         assert cache.content_key(set(words)) == cache.content_key(frozenset(reversed(words)))
 
     def test_key_is_the_same_in_another_process(self):
-        code = "from genm.cache import content_key as k; print(k({'x', 'y', 'z'}, {'b': 1.5}, 'é'))"
+        code = "from genm.cache import content_key as k; print(k({'x', 'y', 'z'}, {'b': 1.5}, '\\xe9'))"
         env = {**os.environ, "PYTHONHASHSEED": "77"}
         out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=env)
         assert out.stdout.strip() == cache.content_key({"x", "y", "z"}, {"b": 1.5}, "é")

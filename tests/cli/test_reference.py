@@ -115,7 +115,7 @@ def test_every_code_is_explained(page):
 
 
 def test_every_variable_is_one_that_is_read(page):
-    source = "".join(path.read_text() for path in Path(errors.__file__).parent.rglob("*.py"))
+    source = "".join(path.read_text("utf-8") for path in Path(errors.__file__).parent.rglob("*.py"))
     named = re.findall(r"^\| `([A-Z_]+)` \|", page, re.MULTILINE)
     assert named
     for variable in named:

@@ -33,6 +33,7 @@ def use_own_cache(own_cache, monkeypatch):
 
 @pytest.fixture(scope="module")
 def collection(own_cache):
+    pytest.importorskip("sklearn", reason="needs scikit-learn")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GENM_CACHE", str(own_cache))
         return pydocs.load_pydocs()
