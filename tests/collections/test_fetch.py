@@ -205,7 +205,6 @@ class TestBrokenTransfers:
         fetch.get_collection("med", tmp_path / "data", base_url=site.url, sha256=known)
         assert [r for _, r in site.requests] == [f"bytes={len(site.content)}-"]
 
-
     def test_a_part_that_is_a_link_is_not_followed(self, site, tmp_path, known):
         site.content = tar(FILES)
         folder, other = tmp_path / "data" / "med", tmp_path / "precious"

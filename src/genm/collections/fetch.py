@@ -1,7 +1,7 @@
 """Download a SMART collection from the University of Glasgow's site.
 
-A broken transfer resumes where it stopped. Only the expected files are read from the tar archive; nothing is extracted
-to disk. They are parsed, and the hash of the parsed records must be the known one before they are moved into place.
+A broken transfer resumes where it stopped. Only the expected files are read from the tar archive, in memory. They
+are parsed, and the hash of the parsed records must be the known one before they are moved into place.
 
 CONTRIBUTING.md says why this is not left to a library.
 """
@@ -36,8 +36,8 @@ _ATTEMPTS = 4
 def unpack_members(archive: Path, wanted: Sequence[Sequence[str]]) -> list[bytes]:
     """Return, for each list of possible names, the text of the member that has one of them, with Unix line ends.
 
-    Members are found by the last part of their path, in any letter case. An archive is refused as a whole if it holds
-    a path out of its folder, a link or a device, too many members or too many bytes.
+    Members are found by the last part of their path, in any letter case. An archive is refused as a whole if it
+    holds a path out of its folder, a link or a device, too many members or too many bytes.
     """
     found: dict[str, bytes] = {}
     names = {name.lower() for alternatives in wanted for name in alternatives}
