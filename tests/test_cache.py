@@ -102,6 +102,9 @@ class TestFolder:
         monkeypatch.delenv("GENM_CACHE")
         monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere/else")
         assert cache.cache_folder() == Path("/somewhere/else/genm")
+        monkeypatch.setenv("XDG_CACHE_HOME", "")
+        monkeypatch.setenv("HOME", "/home/of-two")
+        assert cache.cache_folder() == Path("/home/of-two/.cache/genm")
         monkeypatch.delenv("XDG_CACHE_HOME")
         monkeypatch.setenv("HOME", "/home/of-one")
         assert cache.cache_folder() == Path("/home/of-one/.cache/genm")
@@ -225,6 +228,27 @@ class TestBrokenEntries:
         with pytest.warns(GenmWarning, match="not kept.*GENM_CACHE"):
             assert cache.cached("x", (1,), lambda: {"a": np.ones(1)})["a"].tolist() == [1]
 
+    @pytest.mark.parametrize("fault", [OSError(37, "No locks available"), NotImplementedError("no flock")])
+    def test_a_file_system_without_locks_still_keeps_the_entry(self, monkeypatch, fault):
+        def refuse(*_, **__):
+            raise fault
+
+        monkeypatch.setattr(cache.FileLock, "acquire", refuse)
+        assert cache.cached("x", (1,), lambda: {"a": np.ones(1)})["a"].tolist() == [1]
+        cache.cached("x", (1,), never)
+
+    @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
+    def test_a_folder_that_cannot_be_written_does_not_stop_the_work(self, own_cache):
+        cache.cached("x", (1,), lambda: {"a": np.ones(1)})
+        folder = the_entry(own_cache).parent
+        folder.chmod(0o500)
+        try:
+            with pytest.warns(GenmWarning, match="Permission denied.*not kept.*GENM_CACHE") as said:
+                assert cache.cached("x", (2,), lambda: {"a": np.ones(1)})["a"].tolist() == [1]
+        finally:
+            folder.chmod(0o700)
+        assert len(said) == 1
+
     def test_a_full_disk_does_not_stop_the_work(self, monkeypatch, own_cache):
         def full(*args, **kwargs):
             raise OSError(28, "No space left on device")
@@ -237,7 +261,7 @@ class TestBrokenEntries:
 
 
 def _ask(ledger: str, n: int, arrived: Any) -> None:
-    """Ask for an entry that is not built before all `n` have looked for it, found nothing and come to the lock."""
+    """Ask for an entry; its build waits until all `n` callers have found no entry and have reached the lock."""
 
     def build():
         with Path(ledger).open("a") as file:
@@ -249,14 +273,14 @@ def _ask(ledger: str, n: int, arrived: Any) -> None:
 
 
 def _count_arrivals(patch: pytest.MonkeyPatch, arrived: Any) -> None:
-    """Count who comes to the lock of an entry."""
-    held = cache._held
+    """Count the callers that reach the lock of an entry."""
+    locked = cache._locked
 
-    def counted(lock):
+    def counted(path):
         arrived.release()
-        return held(lock)
+        return locked(path)
 
-    patch.setattr(cache, "_held", counted)
+    patch.setattr(cache, "_locked", counted)
 
 
 def _ask_in_a_process(ledger: str, n: int, arrived: Any) -> None:

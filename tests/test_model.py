@@ -2,6 +2,7 @@
 
 import io
 import json
+import math
 import os
 import stat
 import sys
@@ -56,17 +57,53 @@ def test_weights_survive_bit_for_bit(weight: float) -> None:
         (lambda d: d.update(format="x"), r"not a model written by genm"),
         (lambda d: d.pop("method"), r'expected the key "method"'),
         (lambda d: d.update(metod="x"), r"unknown key 'metod'"),
-        (lambda d: d["rankers"][0].update(weight="0.5"), r"finite number; found '0.5'"),
+        (
+            lambda d: d["rankers"][0].update(weight="0.5"),
+            r'm.json: rankers\[0\].weight: expected a finite number; found "0.5"\. Was the file edited by hand',
+        ),
         (lambda d: d["rankers"][0].update(weight=0.9), r"sum to 1"),
         (lambda d: d["rankers"][0].update(weight=-0.1), r">= 0"),
         (lambda d: d["rankers"][0].update(name="dense"), r"different ranker names"),
-        (lambda d: d["rankers"][1]["normalizer"].update(kind="magic"), r"rankers\[1\].normalizer.*'magic'"),
-        (lambda d: d["rankers"][1]["normalizer"].update(missing="max"), r"minimum"),
+        (
+            lambda d: d["rankers"][1]["normalizer"].update(kind="magic"),
+            r'rankers\[1\].normalizer.kind: expected "none" or .*; found "magic"',
+        ),
+        (
+            lambda d: d["rankers"][1]["normalizer"].update(missing="max"),
+            r'rankers\[1\].normalizer.missing: expected a number or "minimum"; found "max"',
+        ),
         (lambda d: d["rankers"][1]["normalizer"].update(spam=1), r"unknown key 'spam'"),
         (lambda d: d.update(rankers=[]), r"at least one ranker"),
-        (lambda d: d.update(relevance_level=True), r"relevance_level"),
+        (lambda d: d["rankers"][1]["normalizer"].pop("k"), r'rankers\[1\].normalizer: expected the key "k"'),
+        (lambda d: d["rankers"][1]["normalizer"].update(k=-1), r"normalizer: .*expected k to be a number above -1"),
+        (lambda d: d["rankers"][1]["normalizer"].update(lower=2.0), r"expected upper to be a number above lower"),
+        (lambda d: d["rankers"][1].update(depth=10**30), r"depth: expected an integer from 1 to 2\^63 - 1 or null"),
+        (lambda d: d["rankers"][1].update(depth=0), r"depth: expected an integer from 1.*; found 0"),
+        (lambda d: d["rankers"][1].update(weight=10**400), r"weight: expected a finite number; found 1000"),
+        (lambda d: d["rankers"][1].update(weight=math.nan), r"weight: expected a finite number; found NaN"),
+        (lambda d: d["rankers"][1].update(weight=1e308), r"sum to 1; found 0.3.*, 1e\+308"),
+        (lambda d: d.update(relevance_level=True), r"relevance_level: expected an integer of 32 bits; found true"),
+        (lambda d: d.update(relevance_level=10**30), r"relevance_level: expected an integer of 32 bits"),
+        (lambda d: d.update(beta=0.0), r"beta: expected a positive finite number or null; found 0.0"),
+        (lambda d: d.update(beta=-1), r"beta: expected a positive finite number or null; found -1"),
+        (lambda d: d.update(rankers={}), r"rankers: expected at least one ranker; found an object"),
+        (lambda d: d.update(training=[]), r"training: expected an object; found a list of 0"),
+        (lambda d: d["online"].update(n_seen=-1), r"online.n_seen: expected an integer from 0 to"),
+        (lambda d: d["online"].update(n_seen=10**30), r"online.n_seen: expected an integer from 0 to"),
+        (lambda d: d["online"].update(schedule="quick"), r'schedule: expected "paper" or "adaptive"'),
+        (lambda d: d["online"].update(raw_weights=[1e308, 0]), r"raw_weights\[0\]: expected a number from -1e100"),
+        (lambda d: d["online"].update(memory=[1.0]), r'online.memory: expected 0 numbers for the schedule "paper"'),
+        (lambda d: d["online"].update(schedule="adaptive"), r"memory: expected 4 numbers for the schedule"),
+        (
+            lambda d: d["online"].update(schedule="adaptive", memory=[1.0, 15.0, 5.0, -10.0]),
+            r"expected the schedule \"adaptive\" to hold no number below 0",
+        ),
+        (
+            lambda d: d["online"].update(schedule="adaptive", memory=[0.0, 0.0, 0.0, 0.0]),
+            r"positive second number of the memory after 5 queries",
+        ),
         (lambda d: d["online"].update(raw_weights=[1.0]), r"one raw weight per ranker"),
-        (lambda d: d["online"].update(raw_weights=[1.0, None]), r"raw_weights"),
+        (lambda d: d["online"].update(raw_weights=[1.0, None]), r"online.raw_weights\[1\]: expected"),
     ],
 )
 def test_a_broken_model_says_where(change: Any, says: str) -> None:
@@ -99,6 +136,13 @@ def test_unreadable_files_say_what_to_do(tmp_path: Path) -> None:
         ('{"format": "genm-mod', r":1: expected JSON; the file ends in the middle. Was it copied in full"),
         ('{"format": "genm-model",\n', r"the file ends in the middle"),
         ("1 0 d1 2\n", r"expected JSON; found something else. Give a file that genm fit wrote"),
+        ("[" * 100_000, r"expected a model; found lists or objects nested too deeply"),
+        ('{"a": ' * 100_000, r"expected a model; found lists or objects nested too deeply"),
+        ('{"version":\n 1e400}', r":2: expected numbers that fit 64 bits; found 1e400. Was the file edited"),
+        ('{"version": NaN}', r":1: expected numbers that fit 64 bits; found NaN"),
+        ('{"version": -Infinity}', r":1: expected numbers that fit 64 bits; found -Infinity"),
+        (f'{{"version": {"9" * 5000}}}', r":1: expected numbers that fit 64 bits; found 9{20}..., 5,000"),
+        ('{"version": 1, "version": 2}', r"expected each key once; found 'version' twice"),
     ],
 )
 def test_a_file_that_is_no_model_says_what_it_is(content: str, says: str, tmp_path: Path) -> None:

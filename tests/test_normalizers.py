@@ -13,7 +13,7 @@ from genm.normalizers import ENGINES, Normalizer, normalizer_of, per_ranker
 
 
 def normalised(scores: list[float], normalizer: str | Normalizer) -> list[float]:
-    """Normalise one list through the front door; doc ids fall so that rows keep the order of the scores."""
+    """Normalise one list with align_runs; descending doc ids keep the rows in the order of the scores."""
     table = {f"d{9 - i}": score for i, score in enumerate(scores)}
     aligned: Aligned = align_runs([run_of({"q": table}, "one")], normalize=normalizer)
     return aligned.scores[:, 0].tolist()
@@ -145,7 +145,7 @@ def test_a_name_a_record_and_an_engine_are_all_normalisers() -> None:
         (Normalizer("cubic"), "expected kind to be one of none"),
         (Normalizer("minmax", lower_mode="bend"), "expected lower_mode to be one of ignore, apply"),
         (Normalizer("reciprocal", k=-1.0), "expected k to be a number above -1"),
-        (Normalizer("zscore", ddof=-1.0), "expected ddof to be a number from 0 on"),
+        (Normalizer("zscore", ddof=-1.0), "expected ddof to be a number of 0 or more"),
         (Normalizer("minmax", ddof=1.0), "expected ddof to be nothing: only zscore reads it"),
         (Normalizer("l2", at_mean="max"), "expected at_mean to be nothing"),
         (Normalizer("minmax", floor_at=0.0), "expected floor to be a number, because floor_at is given"),

@@ -1,15 +1,13 @@
-"""A store on disk for what is dear to build: looked up by content, built once, never trusted blindly.
+"""Expensive results are cached on disk, keyed by content.
 
-An entry is one zip file that holds arrays as `.npy` (never pickled) or plain bytes, and `meta.json`. It is
-written beside its place and moved there in one step, and the zip's checksums are verified when it is read.
-A lock makes a second process wait for the first instead of building the same thing again.
+An entry is one zip file that holds arrays as `.npy` (never pickled) or plain bytes, and `meta.json`. It is written
+under a temporary name and renamed in one step, and the zip's checksums are verified when it is read. A lock makes a
+second process wait for the first instead of building the same entry again.
 """
 
 import contextlib
-import errno
 import json
 import os
-import sys
 import tempfile
 import time
 import warnings
@@ -19,53 +17,44 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
+import platformdirs
+from filelock import FileLock
 from numpy.typing import NDArray
 
 from genm.errors import GenmWarning, InputError
 
-if sys.platform == "win32":
-    import msvcrt
-else:
-    import fcntl
-
 Arrays = dict[str, NDArray[Any]]
 
 _LAYOUT = "v1"
-"""Folder of the entries in today's layout; a changed layout gets another folder and ignores this one."""
+"""The folder of this layout's entries. A changed layout gets another folder."""
 _PAYLOAD = "payload.bin"
 _PLAIN = (bool, int, float, str, bytes)
-"""In this order, because a bool is an int too."""
+"""In this order, because a bool is also an int."""
 _BROKEN = (OSError, ValueError, EOFError, KeyError, TypeError, RuntimeError, zipfile.BadZipFile, zlib.error)
-"""What reading a cut, overwritten or foreign file raises from zipfile, json and numpy."""
+"""What zipfile, json and numpy raise for a file that is cut short, overwritten or not ours."""
 
 
 @dataclass(frozen=True, slots=True)
 class CacheSize:
-    """How much the cache holds, or how much was cleared."""
+    """How much the cache holds, or how much was deleted."""
 
     entries: int
     bytes: int
 
 
 def cache_folder() -> Path:
-    """Return the folder of the cache: GENM_CACHE if it is set, else the user's cache folder of the system."""
+    """Return the folder of the cache: GENM_CACHE if it is set, else `genm` in the user's cache folder."""
     chosen = os.environ.get("GENM_CACHE")
     if chosen:
         return Path(chosen).expanduser()
-    if sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return base / "genm"
+    return platformdirs.user_cache_path("genm", appauthor=False, opinion=False)
 
 
 def content_key(*parts: object) -> str:
-    """Return a hash of the parts that tells apart their types, lengths and order.
+    """Return a hash of the parts that depends on their types, lengths and order.
 
     Parts are None, booleans, integers, floats, strings, bytes, arrays without Python objects, and sequences,
     string-keyed mappings and sets of those. 1, 1.0, True and "1" all differ.
@@ -77,10 +66,10 @@ def content_key(*parts: object) -> str:
 
 
 def cached(kind: str, key_parts: Sequence[object], build: Callable[[], Mapping[str, NDArray[Any]]]) -> Arrays:
-    """Return the arrays stored under `kind` and the hash of `key_parts`; `build` and store them if need be.
+    """Return the arrays stored under `kind` and the hash of `key_parts`; build and store them if they are missing.
 
-    `kind` names a sub-folder, such as "scores". A broken entry is built again, and a cache that cannot be
-    written to does not stop the work; both are said with a GenmWarning.
+    `kind` names a sub-folder, such as "scores". A broken entry is built again, and a cache that cannot be written
+    does not stop the work; both give a GenmWarning.
     """
 
     def build_members() -> dict[str, NDArray[Any] | bytes]:
@@ -105,7 +94,10 @@ def cache_size() -> CacheSize:
 
 
 def clear_cache() -> CacheSize:
-    """Delete all entries, and what an interrupted writer left, and return what went; other files stay."""
+    """Delete all entries and the temporary files of interrupted writers, and return the size of what was deleted.
+
+    Other files stay.
+    """
     size = cache_size()
     root = cache_folder() / _LAYOUT
     for pattern in ("*/*.zip", "*/*.lock", "*/*.part"):
@@ -122,7 +114,7 @@ def _entries() -> list[Path]:
 
 
 def _chunks(part: object) -> Iterator[bytes]:
-    """Yield bytes from which the part could be read back: a tag, a length, the content."""
+    """Yield an unambiguous encoding of the part: a tag, a length, the content."""
     if part is None or isinstance(part, _PLAIN):
         tag = next((t.__name__ for t in _PLAIN if isinstance(part, t)), "none")
         raw = part if isinstance(part, bytes) else _text(part).encode("utf-8", "surrogatepass")
@@ -155,7 +147,7 @@ def _chunks(part: object) -> Iterator[bytes]:
         )
 
 
-def _text(part: bool | float | str | None) -> str:  # noqa: FBT001 (a value to be written down, not a switch)
+def _text(part: bool | float | str | None) -> str:  # noqa: FBT001 (a value to hash, not a switch)
     return part.hex() if isinstance(part, float) else str(part)
 
 
@@ -177,11 +169,10 @@ def _fetch(
         return found
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        lock = path.with_suffix(".lock").open("a+b")
     except OSError as error:
-        _say_unwritable(path, error)
+        _warn_unwritable(path, error)
         return build()
-    with lock, _held(lock):
+    with _locked(path.with_suffix(".lock")):
         found = _read(path, report=True)
         if found is None:
             started = time.perf_counter()
@@ -190,7 +181,7 @@ def _fetch(
             try:
                 _write(path, found, meta)
             except OSError as error:
-                _say_unwritable(path, error)
+                _warn_unwritable(path, error)
     return found
 
 
@@ -203,7 +194,7 @@ def _read(path: Path, *, report: bool = False) -> dict[str, NDArray[Any] | bytes
             meta = json.loads(entry.read("meta.json"))
             return {name: _read_member(entry, name) for name in meta["members"]}
     except _BROKEN as error:
-        if report:  # said once, by the process that builds it again
+        if report:  # one warning, by the process that builds it again
             warnings.warn(
                 f"{path}: the cache entry cannot be read ({error}); it is built again.",
                 GenmWarning,
@@ -217,13 +208,13 @@ def _read_member(entry: zipfile.ZipFile, name: str) -> NDArray[Any] | bytes:
         return entry.read(name)
     with entry.open(name) as member:
         array: NDArray[Any] = np.lib.format.read_array(member, allow_pickle=False)
-        if member.read(1):  # reading to the end is also what makes zipfile compare the checksum
+        if member.read(1):  # zipfile compares the checksum only at the end of the member
             raise ValueError(f"{name} is longer than its header says")
     return array
 
 
 def _write(path: Path, members: Mapping[str, NDArray[Any] | bytes], meta: Mapping[str, object]) -> None:
-    """Write an entry beside its place and move it there in one step."""
+    """Write an entry under a temporary name and rename it in one step."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.stem[:16], suffix=".part")
     part = Path(name)
     try:
@@ -241,30 +232,25 @@ def _write(path: Path, members: Mapping[str, NDArray[Any] | bytes], meta: Mappin
 
 
 @contextlib.contextmanager
-def _held(lock: IO[bytes]) -> Iterator[None]:
-    """Hold the lock of an entry; the system lets go of it if the process dies.
+def _locked(path: Path) -> Iterator[None]:
+    """Hold the lock of an entry; the system releases it if the process dies.
 
-    Where the file system knows no locks, work goes on without: at worst a thing is built twice.
+    Where the file system has no locks, or the lock file cannot be written, the work goes on without one: at worst,
+    an entry is built twice.
     """
-    with contextlib.suppress(OSError):
-        if sys.platform == "win32":
-            while True:
-                try:
-                    msvcrt.locking(lock.fileno(), msvcrt.LK_NBLCK, 1)
-                    break
-                except OSError as error:
-                    if error.errno not in (errno.EACCES, errno.EDEADLK):
-                        raise
-                    time.sleep(0.1)
-        else:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-    yield  # closing the file gives the lock back
+    lock = FileLock(path)
+    with contextlib.suppress(OSError, NotImplementedError):
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
 
 
-def _say_unwritable(path: Path, error: OSError) -> None:
+def _warn_unwritable(path: Path, error: OSError) -> None:
     warnings.warn(
-        f"{path.parent}: the cache cannot be written to ({error.strerror or error}); "
-        "the result is used but not kept. Set GENM_CACHE to a folder of yours.",
+        f"{path.parent}: the cache cannot be written ({error.strerror or error}); "
+        "the result is used but not kept. Set GENM_CACHE to a folder that you can write to.",
         GenmWarning,
         stacklevel=4,
     )

@@ -1,8 +1,9 @@
-"""A table of distinct ids: the text is kept once, everything else works with the integer codes.
+"""Tables of distinct ids: each id's text is stored once, and everything else uses integer codes.
 
 Ids are strings of UTF-8 text. Their order is the order of their bytes, which is also the order of Python's
-`str` and of trec_eval's `strcmp`. Equal ids are found through hashes, but two ids are only ever called equal
-because their bytes are.
+`str` and of trec_eval's `strcmp`. Equal ids are found by hash, and their bytes are compared.
+
+docs/complexity.md has the figures beside polars.
 """
 
 import itertools
@@ -16,8 +17,8 @@ from numpy.typing import NDArray
 from genm._math.parallel import kernel, over_ranges
 
 _BLOCK = 1 << 16
-_PART = 1 << 14  # ids per hash table: small enough to stay in a core's own cache
-_SHORT = 7  # ids up to this many bytes are their own hash, so equal hashes need no look at the text
+_PART = 1 << 14  # ids per hash table: small enough for a core's cache
+_SHORT = 7  # the hash of an id of up to this many bytes is unique, so the text need not be compared
 _ONE, _BYTE, _HALF = np.uint64(1), np.uint64(8), np.uint64(32)
 _LOW63 = np.uint64((1 << 63) - 1)
 _MIX_1, _MIX_2 = np.uint64(0x2545F4914F6CDD1D), np.uint64(0x5851F42D4C957F2D)
@@ -61,7 +62,7 @@ class Ids:
 
 
 def encode(strings: Iterable[str]) -> tuple[Ids, NDArray[np.int32]]:
-    """Return the table of the different strings, in order of first appearance, and each string's code."""
+    """Return the table of distinct strings, in order of first appearance, and each string's code."""
     text, starts = _joined(strings)
     return intern(text, starts[:-1], np.diff(starts).astype(np.int32))
 
@@ -69,7 +70,7 @@ def encode(strings: Iterable[str]) -> tuple[Ids, NDArray[np.int32]]:
 def intern(
     text: NDArray[np.uint8], at: NDArray[np.int64], length: NDArray[np.int32]
 ) -> tuple[Ids, NDArray[np.int32]]:
-    """Return the table of different pieces text[at:at + length], by first appearance, and each one's code."""
+    """Return the table of distinct pieces text[at:at + length], by first appearance, and each piece's code."""
     first = _first_equal(text, at, length)
     codes, where = np.empty(len(first), np.int32), np.empty(len(first), np.int64)
     where = where[: _number(first, codes, where)]
@@ -85,10 +86,10 @@ def byte_order(ids: Ids) -> NDArray[np.int32]:
     while len(rows):
         codes = order[rows]
         keys = _sort_keys(text, starts, codes, skip)
-        by = np.lexsort((keys, group)) if group[-1] else np.argsort(keys)  # equal keys are settled below
+        by = np.lexsort((keys, group)) if group[-1] else np.argsort(keys)  # equal keys are sorted below
         codes, keys, group = codes[by], keys[by], group[by]
         order[rows] = codes
-        # Ids that agree in their seven bytes and have more to say go another round, each group by itself.
+        # Ids with the same seven bytes and more bytes after them are sorted again, group by group.
         same = (keys[1:] == keys[:-1]) & (group[1:] == group[:-1]) & (keys[1:] & np.uint64(255) == np.uint64(8))
         tied = np.zeros(len(rows), np.bool_)
         tied[1:] |= same
@@ -120,7 +121,7 @@ def unite(tables: Sequence[Ids]) -> tuple[Ids, list[NDArray[np.int32]]]:
 
 
 def _joined(strings: Iterable[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Return the bytes of all strings in a row, and where each begins (and the last ends)."""
+    """Return the bytes of all strings together, and where each begins (and the last ends)."""
     parts = [s.encode() for s in strings]
     starts = np.zeros(len(parts) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, parts), np.int64, len(parts)), out=starts[1:])
@@ -145,7 +146,7 @@ def _plain(text: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 def _common_prefix(ids: Ids) -> int:
-    """Return how many leading bytes all ids share (a lower bound is enough: it only saves work)."""
+    """Return how many leading bytes all ids share (up to 64: it only saves work)."""
     if len(ids) < 2:
         return 0
     lengths = np.diff(ids.starts)
@@ -158,7 +159,7 @@ def _common_prefix(ids: Ids) -> int:
 
 
 def _blocks(n: int) -> NDArray[np.int64]:
-    """Return the bounds that cut n rows into blocks, the unit of work of a thread."""
+    """Return the bounds of blocks of n rows, the unit of work of a thread."""
     return np.append(np.arange(0, n, _BLOCK), n)
 
 
@@ -185,8 +186,7 @@ def _gathered(text: NDArray[np.uint8], at: NDArray[np.int64], length: NDArray[np
 def _first_equal(text: NDArray[np.uint8], at: NDArray[np.int64], length: NDArray[np.int32]) -> NDArray[np.int32]:
     """Return for each piece text[at:at + length] the number of the first piece with the same bytes.
 
-    Pieces are dealt into parts by their hash, in order, so that each part fits a core's cache and threads
-    share the parts without a lock.
+    Pieces are partitioned by hash, in order, so that each part fits a core's cache and threads need no lock.
     """
     n = len(at)
     text, at, length = (
@@ -205,12 +205,12 @@ def _first_equal(text: NDArray[np.uint8], at: NDArray[np.int64], length: NDArray
     bounds = np.append(0, ends[:, -1]) if n else np.zeros(n_parts + 1, np.int64)
     dealt, rows = np.empty(n, np.uint64), np.empty(n, np.int32)
     over_ranges(lambda a, b: _deal(hashes, cuts, places, dealt, rows, a, b), work)
-    first = hashes.view(np.int32)[:n]  # the hashes have been dealt: their room is free again
+    first = hashes.view(np.int32)[:n]  # the hashes have been copied, so their memory is reused
     sizes = np.diff(bounds)
-    room = 1 << max(3, int(2 * sizes.max() - 1).bit_length())
+    n_slots = 1 << max(3, int(2 * sizes.max() - 1).bit_length())
 
     def match(low: int, high: int) -> None:
-        _match(text, at, length, dealt, rows, bounds, np.empty(room, np.int32), first, low, high)
+        _match(text, at, length, dealt, rows, bounds, np.empty(n_slots, np.int32), first, low, high)
 
     over_ranges(match, sizes)
     return first
@@ -240,7 +240,7 @@ def _write_keys(
 
 @kernel
 def _number(first: NDArray[np.int32], codes: NDArray[np.int32], where: NDArray[np.int64]) -> int:
-    """Give pieces that are their own first a number, and it to their equals; return how many there are."""
+    """Give each distinct piece a number, write the number of every piece, and return how many there are."""
     n = 0
     for i in range(len(first)):
         if first[i] == i:
@@ -339,7 +339,7 @@ def _match(
     low: int,
     high: int,
 ) -> None:
-    """Find each piece's first equal within its part by open addressing; `slots` has room for any part."""
+    """Find each piece's first equal within its part by open addressing; `slots` is large enough for any part."""
     for part in range(low, high):
         begin, end = bounds[part], bounds[part + 1]
         bits = 3

@@ -1,4 +1,4 @@
-"""How every file is written: it appears whole or not at all, and pipes, devices and links stay what they are."""
+"""Write files atomically: a file appears complete or not at all. Pipes, devices and links are kept."""
 
 import gzip
 import os
@@ -16,10 +16,10 @@ Destination = str | os.PathLike[str] | IO[bytes]
 
 @contextmanager
 def whole_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Give a file to write that takes the path's name when all is written: it appears whole or not at all.
+    """Open a temporary file that replaces `path` on success, so that the file appears complete or not at all.
 
-    A file that is there is replaced, and its permissions are kept; so is the file a symbolic link points to. A
-    pipe or a device is written to, never replaced.
+    An existing file is replaced and its permissions are kept; a symbolic link is followed. A pipe or a device is
+    written to, never replaced.
     """
     place = Path(os.path.realpath(path))
     if place.exists() and not place.is_file():
@@ -40,7 +40,7 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def opened(destination: Destination) -> Iterator[IO[bytes]]:
-    """Open for writing: standard output, an open file, or a new file beside the old that then takes its name."""
+    """Open for writing: standard output (`-`), an open file, or a path, which is replaced atomically."""
     if not isinstance(destination, str | os.PathLike):
         yield destination
         return
@@ -55,12 +55,12 @@ def opened(destination: Destination) -> Iterator[IO[bytes]]:
     except OSError as error:
         raise InputError(
             f"{path}: expected a file that can be written; found: {error.strerror or error}. "
-            "Name a file in a folder that exists and has room."
+            "Name a file in a folder that exists and has space."
         ) from error
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write a text file; it appears whole or not at all. Names ending in .gz or .zst are packed."""
+    """Write a text file atomically; names ending in .gz or .zst are compressed."""
     with opened(path) as file:
         file.write(text.encode("utf-8", "backslashreplace"))
 

@@ -12,18 +12,37 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from types import NoneType
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
 
 from genm.align import Aligned, align_runs
-from genm.errors import ModelError
+from genm.errors import InputError, ModelError
 from genm.fuse import fuse_runs
 from genm.io import whole_file
-from genm.normalizers import Normalizer
+from genm.normalizers import Normalizer, normalizer_of
 from genm.records import Qrels, Run, check_kind
+from genm.strict_json import (
+    EDITED,
+    Count,
+    Finite,
+    PositiveCount,
+    Strict,
+    check_head,
+    convert,
+    parse_json,
+    strict_record,
+)
 
 MODEL_VERSION = 1
 _HEAD = "genm-model"
+_NORMALIZER_ROW = strict_record(Normalizer)
+
+_Beta = Annotated[float, Meta(gt=0.0, le=sys.float_info.max, description="a positive finite number")]
+_Grade = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1, description="an integer of 32 bits")]
+_RawWeight = Annotated[float, Meta(ge=-1e100, le=1e100, description="a number from -1e100 to 1e100")]
+"""Larger ones overflow when scores are weighted and squared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +56,38 @@ class OnlineState:
     beta: float
     memory: tuple[float, ...] = ()
     """What the schedule remembers from step to step (sums of squared gradients, averaged weights)."""
+
+
+class _OnlineRow(Strict, frozen=True):
+    raw_weights: tuple[_RawWeight, ...]
+    n_seen: Count
+    schedule: Literal["paper", "adaptive"]
+    beta: _Beta
+    memory: tuple[Finite, ...]
+
+
+class _RankerRow(Strict, frozen=True):
+    name: str
+    weight: Finite
+    depth: PositiveCount | None
+    normalizer: dict[str, Any]
+
+
+class _ModelFile(Strict, frozen=True):
+    """The layout of the file, in the order of its keys."""
+
+    format: str
+    version: int
+    rankers: Annotated[tuple[_RankerRow, ...], Meta(min_length=1, description="at least one ranker")]
+    method: str
+    measure: str
+    relevance_level: _Grade
+    beta: _Beta | None
+    target: str | None
+    fingerprint: str
+    library: str
+    training: dict[str, Any]
+    online: _OnlineRow | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,28 +153,12 @@ def load_model(path: str | Path) -> Model:
     place = "<stdin>" if str(path) == "-" else str(path)
     try:
         content = sys.stdin.buffer.read() if str(path) == "-" else Path(path).read_bytes()
-        text = content.decode()
     except FileNotFoundError:
         raise ModelError(f"{place}: no such file. Make one with: genm fit ... -o {path}") from None
     except OSError as error:
         raise ModelError(f"{place}: cannot be read ({error.strerror}).") from error
-    except UnicodeDecodeError as error:
-        raise ModelError(f"{place}: expected UTF-8 JSON; found byte {error.object[error.start]:#x}.") from None
-    if not text.strip():
-        raise ModelError(f"{place}: expected a model; found an empty file. Make one with: genm fit ... -o FILE")
-    try:
-        document = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise ModelError(f"{place}:{error.lineno}: expected JSON; {_why_not_json(text, error)}") from None
-    return model_from_json(document, place)
-
-
-def _why_not_json(text: str, error: json.JSONDecodeError) -> str:
-    if not text.lstrip().startswith("{"):
-        return "found something else. Give a file that genm fit wrote."
-    if not text[error.pos :].strip() or error.msg.startswith("Unterminated"):
-        return "the file ends in the middle. Was it copied in full?"
-    return f"{error.msg}. Was the file edited by hand?"
+    advice = "Give a file that genm fit wrote; to make one: genm fit ... -o FILE"
+    return model_from_json(parse_json(content, place, what="a model", advice=advice), place)
 
 
 def model_to_json(model: Model) -> dict[str, Any]:
@@ -145,29 +180,27 @@ def model_to_json(model: Model) -> dict[str, Any]:
 
 def model_from_json(document: object, place: str = "model") -> Model:
     """Read a model back from its JSON object."""
-    top = JsonObject(document, place)
-    top.check_head(_HEAD, MODEL_VERSION, "a model")
-    rows = [JsonObject(row, f"{place}: rankers[{i}]") for i, row in enumerate(top.take("rankers", list))]
-    if not rows:
-        raise ModelError(f"{place}: expected at least one ranker; found none.")
-    online = top.take("online", dict, None)
-    model = Model(
-        rankers=tuple(row.take("name", str) for row in rows),
-        weights=tuple(row.number("weight") for row in rows),
-        depths=tuple(row.take("depth", int, None) for row in rows),
-        normalizers=tuple(read_normalizer(row.take("normalizer", dict), row.place) for row in rows),
-        method=top.take("method", str),
-        measure=top.take("measure", str),
-        relevance_level=top.take("relevance_level", int),
-        beta=top.number_or_none("beta"),
-        target=top.take("target", str, None),
-        training=top.take("training", dict),
-        fingerprint=top.take("fingerprint", str),
-        library=top.take("library", str),
-        online=None if online is None else _online(online, f"{place}: online"),
+    check_head(document, _HEAD, MODEL_VERSION, "a model", place)
+    file = convert(document, _ModelFile, place)
+    normalizers = (
+        normalizer_from_json(row.normalizer, place, f"rankers[{i}].normalizer")
+        for i, row in enumerate(file.rankers)
     )
-    for table in (top, *rows):
-        table.close()
+    model = Model(
+        rankers=tuple(row.name for row in file.rankers),
+        weights=tuple(row.weight for row in file.rankers),
+        depths=tuple(row.depth for row in file.rankers),
+        normalizers=tuple(normalizers),
+        method=file.method,
+        measure=file.measure,
+        relevance_level=file.relevance_level,
+        beta=file.beta,
+        target=file.target,
+        training=file.training,
+        fingerprint=file.fingerprint,
+        library=file.library,
+        online=None if file.online is None else OnlineState(**msgspec.structs.asdict(file.online)),
+    )
     _check(model, place)
     return model
 
@@ -192,106 +225,40 @@ def _check(model: Model, place: str) -> None:
         raise ModelError(
             f"{place}: expected weights >= 0 that sum to 1; found {', '.join(map(str, model.weights))}."
         )
-    if model.online is not None and len(model.online.raw_weights) != len(model.rankers):
-        raise ModelError(f"{place}: expected one raw weight per ranker in the online state.")
+    if model.online is not None:
+        _check_online(model.online, len(model.rankers), f"{place}: online")
 
 
-class JsonObject:
-    """One JSON object while it is read: every key is asked for once, and none is left over."""
-
-    def __init__(self, value: object, place: str) -> None:
-        if not isinstance(value, dict):
-            raise ModelError(f"{place}: expected an object; found {type(value).__name__}.")
-        self.place, self._left = place, dict(value)
-
-    def check_head(self, head: str, version: int, what: str) -> None:
-        """Refuse a document that is not `what` (such as "a model"), or one of another version."""
-        if self.take("format", str) != head:
-            raise ModelError(f'{self.place}: expected "format": "{head}". This is not {what} written by genm.')
-        found = self.take("version", int)
-        if found != version:
-            raise ModelError(
-                f"{self.place}: expected {what.removeprefix('a ')} version {version}; found {found}. "
-                f"Use the genm release that wrote it, or fit again."
-            )
-
-    def take(self, key: str, kind: type, *default: None) -> Any:
-        """Return the value of a key that must be of this kind."""
-        if key not in self._left:
-            raise ModelError(f'{self.place}: expected the key "{key}"; it is missing. Was the file edited by hand?')
-        value = self._left.pop(key)
-        if default and value is None:
-            return None
-        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-            raise ModelError(
-                f'{self.place}: expected "{key}" to be {kind.__name__}; found {json.dumps(value)[:60]}.'
-            )
-        return value
-
-    def number(self, key: str) -> float:
-        """Return a finite number."""
-        value = self.number_or_none(key)
-        if value is None:
-            raise ModelError(f'{self.place}: expected "{key}" to be a finite number; found null.')
-        return value
-
-    def number_or_none(self, key: str) -> float | None:
-        """Return a finite number, or None for null."""
-        value = self._left.get(key)
-        if value is None:
-            self.take(key, float, None)
-            return None
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-            raise ModelError(f'{self.place}: expected "{key}" to be a finite number; found {value!r:.60}.')
-        return float(self._left.pop(key))
-
-    def choice(self, key: str, words: tuple[str, ...], *, number: bool, null: bool) -> Any:
-        """Return a word, a number or None, as far as each is allowed."""
-        value = self._left.get(key)
-        if isinstance(value, str) and value in words:
-            return self._left.pop(key)
-        if number and not isinstance(value, str):
-            return self.number_or_none(key) if null else self.number(key)
-        allowed = [repr(word) for word in words] + ["a number"] * number + ["null"] * null
-        raise ModelError(f'{self.place}: expected "{key}" to be {" or ".join(allowed)}; found {value!r:.60}.')
-
-    def close(self) -> None:
-        """Refuse keys that nobody asked for."""
-        if self._left:
-            raise ModelError(
-                f"{self.place}: unknown key {', '.join(map(repr, self._left))}. "
-                f"A newer genm may have written this file."
-            )
+def _check_online(state: OnlineState, n_rankers: int, place: str) -> None:
+    """Refuse a state that `genm.learn.OnlineFuser` cannot go on from."""
+    if len(state.raw_weights) != n_rankers:
+        raise ModelError(
+            f"{place}.raw_weights: expected one raw weight per ranker, {n_rankers}; "
+            f"found {len(state.raw_weights)}. {EDITED}"
+        )
+    n_memory = 2 + n_rankers if state.schedule == "adaptive" else 0
+    if len(state.memory) != n_memory:
+        raise ModelError(
+            f'{place}.memory: expected {n_memory} numbers for the schedule "{state.schedule}" of {n_rankers} '
+            f"rankers; found {len(state.memory)}. {EDITED}"
+        )
+    if state.schedule == "adaptive" and (
+        min(*state.raw_weights, *state.memory) < 0.0 or (state.n_seen > 0 and state.memory[1] == 0.0)
+    ):
+        raise ModelError(
+            f'{place}: expected the schedule "adaptive" to hold no number below 0, and a positive second number of '
+            f"the memory after {state.n_seen} queries; found raw weights {state.raw_weights} and memory "
+            f"{state.memory}. {EDITED}"
+        )
 
 
-def read_normalizer(value: object, place: str) -> Normalizer:
-    """Return the normaliser that a JSON object describes."""
-    table = JsonObject(value, f"{place}.normalizer")
-    found: dict[str, Any] = {}
-    for name, hint in get_type_hints(Normalizer).items():
-        parts = (hint,) if get_origin(hint) is Literal else get_args(hint) or (hint,)
-        words = tuple(word for part in parts if get_origin(part) is Literal for word in get_args(part))
-        found[name] = table.choice(name, words, number=float in parts, null=NoneType in parts)
-    table.close()
-    return Normalizer(**found)
-
-
-def _online(value: object, place: str) -> OnlineState:
-    table = JsonObject(value, place)
-    state = OnlineState(
-        raw_weights=_numbers(table.take("raw_weights", list), f"{place}.raw_weights"),
-        n_seen=table.take("n_seen", int),
-        schedule=table.take("schedule", str),
-        beta=table.number("beta"),
-        memory=_numbers(table.take("memory", list), f"{place}.memory"),
-    )
-    table.close()
-    return state
-
-
-def _numbers(values: list[object], place: str) -> tuple[float, ...]:
-    row = JsonObject({str(i): value for i, value in enumerate(values)}, place)
-    return tuple(row.number(str(i)) for i in range(len(values)))
+def normalizer_from_json(document: object, place: str, path: str) -> Normalizer:
+    """Return the normaliser that a JSON object describes; one that makes no sense is refused."""
+    row = convert(document, _NORMALIZER_ROW, place, path)
+    try:
+        return normalizer_of(Normalizer(**msgspec.structs.asdict(row)))
+    except InputError as error:
+        raise ModelError(f"{place}: {path}: {error} {EDITED}") from None
 
 
 def align_for_model(model: Model, runs: Mapping[str, Run], qrels: Qrels | None = None) -> Aligned:

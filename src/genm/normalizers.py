@@ -31,7 +31,7 @@ class Normalizer:
 
     kind: NormalizerKind = "minmax"
     lower: float | None = None
-    """A fixed lower bound (theoretical or of the data set); None takes the list's own."""
+    """A fixed lower bound (theoretical or of the data set); None: the lowest score of the list."""
     upper: float | None = None
     lower_mode: BoundMode = "apply"
     """apply: use the bound in place of the list's, whatever lies beyond it; clip: also cut scores at it;
@@ -41,9 +41,9 @@ class Normalizer:
     floor: float | None = None
     """What normalised scores at or below `floor_at` become (OpenSearch: 0.001)."""
     floor_at: float | None = None
-    """None is the floor itself: a plain lower limit."""
+    """None: the floor itself, so that `floor` is a plain lower limit."""
     constant: float | Literal["raw"] = 1.0
-    """What a list becomes that cannot be scaled: equal scores or a single hit for minmax, sum and zscore,
+    """The scores of a list that cannot be scaled: equal scores or a single hit for minmax, sum and zscore,
     zeros for max and l2; "raw" keeps the scores (Elasticsearch)."""
     constant_within: float = 0.0
     """A list whose spread (for max and l2: size) is at most this counts as one that cannot be scaled."""
@@ -58,10 +58,10 @@ class Normalizer:
     shift: float = 0.0
     """The normalised score is scale * value + shift (Qdrant's DBSF is a z-score with 1/6 and 1/2)."""
     missing: float | Literal["minimum"] = 0.0
-    """What a document that the ranker did not return gets, after normalising."""
+    """The normalised score of a document that the ranker did not return."""
 
     def __repr__(self) -> str:
-        """Write what makes it again, without what is as usual."""
+        """Show the constructor call, without fields that have their default."""
         changed = [f for f in fields(self)[1:] if getattr(self, f.name) != f.default]
         return (
             f"Normalizer({', '.join([repr(self.kind), *(f'{f.name}={getattr(self, f.name)!r}' for f in changed)])})"
@@ -181,7 +181,7 @@ def _check(normalizer: Normalizer) -> None:
         _refuse(normalizer, "k", "a number above -1, so that 1 / (k + rank) is positive")
     for name in ("constant_within", "ddof"):
         if getattr(normalizer, name) < 0.0:
-            _refuse(normalizer, name, "a number from 0 on")
+            _refuse(normalizer, name, "a number of 0 or more")
     for name in ("ddof", "at_mean"):
         if getattr(normalizer, name) and normalizer.kind != "zscore":
             _refuse(normalizer, name, "nothing: only zscore reads it")

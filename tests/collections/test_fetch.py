@@ -36,7 +36,7 @@ def tar(members):
 
 @dataclass
 class Site:
-    """What the server serves, how it misbehaves, and what it was asked."""
+    """What the server sends, how it misbehaves, and the requests it got."""
 
     content: bytes = b""
     status: int = 200
@@ -44,6 +44,8 @@ class Site:
     """Bytes sent before each of the first answers breaks off."""
     ranges: bool = True
     chunked: bool = False
+    length: str | None = None
+    """The announced length, where it is not the true one."""
     requests: list[tuple[str, str | None]] = field(default_factory=list)
     url: str = ""
 
@@ -76,7 +78,7 @@ def site(monkeypatch):
             if state.chunked:
                 self.send_header("Connection", "close")
             else:
-                self.send_header("Content-Length", str(len(body)))
+                self.send_header("Content-Length", state.length or str(len(body)))
             self.end_headers()
             if state.cut_after:
                 body = body[: state.cut_after.pop(0)]
@@ -173,7 +175,7 @@ class TestBrokenTransfers:
         site.content = tar(FILES)
         site.cut_after = [40, 10, 0, 0]
         with pytest.raises(
-            FetchError, match=r"cannot be downloaded .* 50 bytes are kept, the same command goes on"
+            FetchError, match=r"cannot be downloaded .* 50 bytes are kept; the same command resumes"
         ):
             fetch.get_collection("med", tmp_path / "data", base_url=site.url, sha256=known)
         assert left_behind(tmp_path / "data") == ["med.tar.gz.part"]
@@ -203,6 +205,22 @@ class TestBrokenTransfers:
         fetch.get_collection("med", tmp_path / "data", base_url=site.url, sha256=known)
         assert [r for _, r in site.requests] == [f"bytes={len(site.content)}-"]
 
+    def test_a_part_that_is_a_link_is_not_followed(self, site, tmp_path, known):
+        site.content = tar(FILES)
+        folder, other = tmp_path / "data" / "med", tmp_path / "precious"
+        folder.mkdir(parents=True)
+        other.write_bytes(b"precious")
+        (folder / "med.tar.gz.part").symlink_to(other)
+        fetch.get_collection("med", tmp_path / "data", base_url=site.url, sha256=known)
+        assert other.read_bytes() == b"precious"
+        assert site.requests[0][1] is None
+
+    @pytest.mark.parametrize("length", ["\xb2", "many", "9" * 5000], ids=["superscript", "word", "long"])
+    def test_a_length_that_is_no_number_is_ignored(self, site, tmp_path, known, length):
+        site.content, site.length = tar(FILES), length
+        fetch.get_collection("med", tmp_path / "data", base_url=site.url, sha256=known)
+        assert left_behind(tmp_path / "data") == ["MED.ALL", "MED.QRY", "MED.REL"]
+
 
 class TestRefusals:
     def test_other_content_is_not_kept(self, site, tmp_path):
@@ -231,7 +249,7 @@ class TestRefusals:
 
     def test_no_server_says_what_to_do(self, tmp_path):
         with pytest.raises(
-            FetchError, match=r"cannot be downloaded .*refused.*Check the network, or fetch the archive"
+            FetchError, match=r"cannot be downloaded .*refused.*Check the network, or download the archive"
         ) as refused:
             fetch.get_collection("med", tmp_path, base_url="http://127.0.0.1:9/")
         assert refused.value.code == "fetch"

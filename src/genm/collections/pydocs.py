@@ -30,7 +30,7 @@ _ENTRY = re.compile(rf"{_NAME}(?:\s*,\s*{_NAME})*\s*,?\s*(?::(?:\s.*)?)?")
 _SEPARATOR = re.compile(r"\s+:(?=\s|$)|(?<=[\w`)]):(?=\s|$)")
 
 _RECIPE = 1
-"""Raised whenever the rules below change, so that an older cache entry is not taken for the present one."""
+"""Increased whenever the rules below change, so that older cache entries are not used."""
 
 _NAMESPACES = {
     "numpy": (
@@ -61,7 +61,7 @@ _NAMESPACES = {
         "sklearn.svm", "sklearn.tree", "sklearn.utils", "sklearn.utils.extmath", "sklearn.utils.validation",
     ),
 }  # fmt: skip
-"""The public namespaces, listed: a walk over whatever can be imported would meet deprecated and private modules.
+"""The public namespaces. A walk over all modules would also find deprecated and private ones.
 
 Left out are those that repeat others almost word for word (masked arrays, four more families of polynomials,
 numpy.char, scipy.fftpack) and what is there for testing.
@@ -91,7 +91,7 @@ class Docstring:
 
 
 def split_docstring(text: str) -> Docstring:
-    """Take a docstring apart by numpydoc's conventions; one that keeps to none of them is all summary and body."""
+    """Split a docstring by numpydoc's conventions; one that follows none of them is all summary and body."""
     lines = inspect.cleandoc(text).splitlines()
     start, summary = 0, ""
     while start < len(lines) and not summary:
@@ -181,7 +181,7 @@ def _documents() -> tuple[dict[str, str], dict[str, Docstring]]:
     """Return every public name's document id, and each document's parts; objects that share a text are one."""
     shared: dict[str, list[tuple[str, Any]]] = {}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what the libraries warn of at import is not the user's doing
+        warnings.simplefilter("ignore")  # the user cannot act on warnings that the libraries give at import
         modules = [m for listed in _NAMESPACES.values() for m in map(_import, listed) if m is not None]
     for module in modules:  # after all imports: scipy changes the docstring of a function of numpy
         for name, member in _members(module):
@@ -196,7 +196,7 @@ def _documents() -> tuple[dict[str, str], dict[str, Docstring]]:
         parts[doc_id] = docstring
         names.update((name, doc_id) for name, _ in aliases)
     if not parts:
-        raise InputError("pydocs: expected docstrings; found none. Python's option -OO takes them away.")
+        raise InputError("pydocs: expected docstrings; found none. Python's option -OO removes them.")
     return names, parts
 
 

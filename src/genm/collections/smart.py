@@ -1,8 +1,7 @@
 """The SMART test collections MED, CRAN, CISI and CACM, read from their original files, and MC, all four merged.
 
-Each has a trap or two, described in docs/collections.md; `SmartSpec` holds what differs between them. Records
-open with `.I`, fields with a dot and a capital letter. The files are in a folder that the user names, since genm
-ships none of them.
+Their quirks are described in docs/collections.md; `SmartSpec` holds the differences. Records start with `.I`,
+fields with a dot and a capital letter. The user names the folder of the files: genm contains none of them.
 """
 
 import itertools
@@ -30,19 +29,19 @@ VARIABLE = "GENM_DATA"
 
 @dataclass(frozen=True, slots=True)
 class SmartRecord:
-    """One document or query: its number, and its fields with the blanks evened out."""
+    """One document or query: its number, and its fields with single spaces."""
 
     number: int
     fields: dict[str, str]
 
     def text(self, wanted: Sequence[str]) -> str:
-        """Return the wanted fields' texts, those that are there, in the order asked for."""
+        """Return the texts of the given fields, as far as they exist, in that order."""
         return " ".join(t for letter in wanted if (t := self.fields.get(letter)))
 
 
 @dataclass(frozen=True, slots=True)
 class Judgment:
-    """A line of a judgment file; `code` is 1 where the file has no column that means anything."""
+    """A line of a judgment file; `code` is 1 where the file has no column of codes."""
 
     query: int
     doc: int
@@ -50,7 +49,7 @@ class Judgment:
 
 
 def read_text(path: Path) -> list[str]:
-    """Return the lines of a file; Windows line ends, a byte-order mark and a final Ctrl-Z are taken off."""
+    """Return the lines of a file; Windows line ends, a byte-order mark and a final Ctrl-Z are removed."""
     raw = path.read_bytes()
     try:
         text = raw.decode("utf-8-sig")
@@ -62,10 +61,10 @@ def read_text(path: Path) -> list[str]:
 
 
 def read_records(path: Path, *, last_field: str | None = None) -> tuple[list[SmartRecord], list[Note]]:
-    """Return the records of a SMART file in their order, and notes about what was put right.
+    """Return the records of a SMART file in their order, and notes about repairs.
 
     A field that occurs several times is joined. `last_field` names the field that closes a record in this file:
-    a mark after it is a slip of the typist, and what follows belongs to that field's text.
+    a mark after it is a typing error, and what follows belongs to that field's text.
     """
     records: list[tuple[int, dict[str, list[str]]]] = []
     field: str | None = None
@@ -117,7 +116,7 @@ def read_judgments(path: Path, columns: Sequence[Column]) -> list[Judgment]:
 
 
 def fingerprint(docs: Sequence[SmartRecord], queries: Sequence[SmartRecord], judged: Sequence[Judgment]) -> str:
-    """Return a hash of what was parsed: it does not see line ends, blanks, file names or the order of judgments."""
+    """Return a hash of the records, independent of line ends, spaces, file names and the order of judgments."""
     digest = sha256()
     for kind, records in (("doc", docs), ("query", queries)):
         for record in records:
@@ -143,7 +142,7 @@ def _check_numbers(path: Path, numbers: Sequence[int]) -> None:
 
 
 def data_folder(data: str | os.PathLike[str] | None, *, wanted: str) -> Path:
-    """Return the folder of the collections: `data`, or else what GENM_DATA says; `wanted` goes into the error."""
+    """Return the folder of the collections: `data`, or else GENM_DATA; `wanted` is named in the error."""
     chosen = data if data is not None else os.environ.get(VARIABLE)
     if not chosen:
         raise InputError(
@@ -158,7 +157,7 @@ def data_folder(data: str | os.PathLike[str] | None, *, wanted: str) -> Path:
 
 
 def find_file(folder: Path, name: str, candidates: Sequence[str]) -> Path:
-    """Return the first of the candidates in `folder`/`name` or in `folder` itself; letter case does not count."""
+    """Return the first of the candidates in `folder`/`name` or in `folder` itself, in any letter case."""
     for place in (folder / name, folder / name.upper(), folder):
         present = {path.name.lower(): path for path in sorted(place.iterdir())} if place.is_dir() else {}
         for candidate in candidates:
@@ -177,12 +176,12 @@ def _how_to_get(wanted: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SmartSpec:
-    """What a reader has to know about one of the collections."""
+    """What the reader must know about one collection."""
 
     name: str
     title: str
     columns: tuple[Column, ...]
-    """Meaning of the judgment file's columns; "constant" ones say nothing, whatever their name elsewhere."""
+    """Meaning of the judgment file's columns; "constant" ones carry no information."""
     sha256: str
     """`fingerprint` of the known copy."""
     docs_files: tuple[str, ...]
@@ -194,7 +193,7 @@ class SmartSpec:
     queries_by_ordinal: bool = False
     """Judgments count the queries 1, 2, 3, ... and do not use their `.I` numbers."""
     last_field: str | None = None
-    """A field mark after this one in a document is a slip."""
+    """A field mark after this one in a document is a typing error."""
     coded: bool = False
     """Judgments carry codes 1 (best) to 4 and -1, the paper that the query was written from."""
 
@@ -251,7 +250,7 @@ SMART = {
 
 @dataclass(frozen=True, slots=True)
 class SmartData:
-    """The parsed files of one collection, before a choice of fields and grades; queries bear judgment numbers."""
+    """The parsed files of one collection, with all fields and codes; queries are numbered as in the judgments."""
 
     docs: list[SmartRecord]
     queries: list[SmartRecord]
@@ -272,7 +271,7 @@ def load_smart(
     """Read MED, CRAN, CISI or CACM from the folder `data` (or GENM_DATA).
 
     Texts are made of the fields named: T title, A authors, B source, W abstract or question, K keywords,
-    C categories. All queries are returned; those nobody judged are missing from `qrels`.
+    C categories. All queries are returned; those without judgments are missing from `qrels`.
 
     CRAN alone has codes. All count as relevant (1,837 pairs); `source_paper=False` leaves out code -1, the paper
     from which the query was written; `graded=True` gives 5 minus the code, and -1 counts as code 1.
@@ -376,7 +375,7 @@ def _notes_on_texts(
         notes.append(Note("empty-document", len(empty), text))
     if {"T", "W"} <= set(fields):
         twice = sum(bool(title := d.text("T")) and d.text("W").startswith(title) for d in docs)
-        if 2 * twice > len(docs):  # a few titles that double as first sentences are not worth a word
+        if 2 * twice > len(docs):  # a few titles that are also first sentences are not worth a note
             text = f"{spec.name}: {twice} abstracts begin with the title, whose words therefore count twice"
             notes.append(Note("title-repeated", twice, text))
     return notes
@@ -394,7 +393,7 @@ def load_merged(*, data: str | os.PathLike[str] | None = None, source_paper: boo
 
 
 def merge_collections(name: str, parts: Sequence[Collection]) -> Collection:
-    """Put collections together; every id gets its collection's name in front, as in "med-1"."""
+    """Merge collections; every id gets its collection's name as a prefix, as in "med-1"."""
     query_ids = tuple(f"{p.name}-{q}" for p in parts for q in p.query_ids)
     judgments = [
         (f"{p.name}-{query_id}", f"{p.name}-{doc_id}", relevance)

@@ -4,26 +4,92 @@ It holds the hash of its data and the weights it speaks of, so that it is never 
 """
 
 import json
-from dataclasses import asdict, fields
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
+import msgspec
 import numpy as np
+from msgspec import Meta
 
 from genm._math.linear_algebra import weighted_mean
 from genm._typing import Floats
-from genm.errors import ModelError
+from genm.errors import InputError, ModelError
 from genm.evaluate import Contrast, parse_measure
 from genm.evidence.crossval import HeldOut
 from genm.evidence.evidence import Evidence
 from genm.evidence.resampling import FewerQueries, Kept, Refits
 from genm.io import write_text
-from genm.model import JsonObject, Model, read_normalizer
+from genm.model import Model, normalizer_from_json
+from genm.strict_json import EDITED, Count, Finite, Strict, check_head, convert, parse_json
 
 EVIDENCE_VERSION = 1
 _HEAD = "genm-evidence"
-_COUNTS = ("n_better", "n_worse", "n_equal")
-_P = ("p_values", "corrected")
+_Numbers = tuple[Finite, ...]
+
+
+class _Fold(Strict, frozen=True):
+    weights: _Numbers
+    normalizers: tuple[dict[str, Any], ...]
+
+
+class _Gain(Strict, frozen=True):
+    """The fields of `Contrast`."""
+
+    name: str
+    measure: str
+    mean: Finite
+    baseline_mean: Finite
+    difference: Finite
+    low: Finite
+    high: Finite
+    n_better: Count
+    n_worse: Count
+    n_equal: Count
+    p_values: dict[str, Finite]
+    corrected: dict[str, Finite]
+
+
+class _RefitRows(Strict, frozen=True):
+    kind: Literal["bootstrap", "none"]
+    held_back: Finite | None
+    note: str
+    weights: tuple[_Numbers, ...]
+    before: tuple[_Numbers, ...]
+
+
+class _FewerRows(Strict, frozen=True):
+    note: str
+    n_queries: _Numbers
+    per_query: tuple[_Numbers, ...]
+
+
+class _EvidenceFile(Strict, frozen=True):
+    """The layout of the file, in the order of its keys."""
+
+    format: str
+    version: int
+    fingerprint: str
+    seed: int
+    rankers: tuple[str, ...]
+    weights: _Numbers
+    measure: str
+    confidence: Finite
+    best_ranker: str
+    interval: Annotated[_Numbers, Meta(min_length=2, max_length=2, description="two numbers")]
+    query_ids: tuple[str, ...]
+    query_weights: _Numbers
+    train: _Numbers
+    held_out: _Numbers
+    fold: tuple[Count, ...]
+    best_single: _Numbers
+    singles: dict[str, _Numbers]
+    rules: dict[str, _Numbers]
+    folds: tuple[_Fold, ...]
+    gains: dict[str, _Gain]
+    refits: _RefitRows
+    fewer: _FewerRows
 
 
 def evidence_path(model_path: str | Path) -> Path:
@@ -41,16 +107,12 @@ def save_evidence(kept: Kept, path: str | Path) -> None:
 
 def load_evidence(path: str | Path) -> Kept:
     """Read an evidence file; anything that is not exactly one of a known version is refused."""
-    advice = "Delete it, and it is computed anew."
     try:
-        document = json.loads(Path(path).read_bytes())
+        content = Path(path).read_bytes()
     except OSError as error:
         raise ModelError(f"{path}: cannot be read ({error.strerror}).") from error
-    except UnicodeDecodeError:
-        raise ModelError(f"{path}: expected UTF-8 JSON; found other bytes. {advice}") from None
-    except json.JSONDecodeError as error:
-        raise ModelError(f"{path}:{error.lineno}: expected JSON; {error.msg}. {advice}") from None
-    return evidence_from_json(document, str(path))
+    advice = "Delete the file, and genm computes it again."
+    return evidence_from_json(parse_json(content, str(path), what="evidence", advice=advice), str(path))
 
 
 def mismatch(kept: Kept, model: Model, fingerprint: str) -> str | None:
@@ -110,121 +172,88 @@ def evidence_to_json(kept: Kept) -> dict[str, Any]:
 
 def evidence_from_json(document: object, place: str = "evidence") -> Kept:
     """Read the evidence back from its JSON object."""
-    top = JsonObject(document, place)
-    top.check_head(_HEAD, EVIDENCE_VERSION, "evidence")
-    rankers, query_ids = (_words(top, key) for key in ("rankers", "query_ids"))
-    n, n_rankers = len(query_ids), len(rankers)
-    weights = _floats(top, "weights", (n_rankers,))
-    query_weights = _floats(top, "query_weights", (n,))
-    folds = [JsonObject(row, f"{place}: folds[{i}]") for i, row in enumerate(top.take("folds", list))]
-    fold, per_query = _floats(top, "fold", (n,)).astype(np.int64), _floats(top, "held_out", (n,))
-    if n == 0 or not ((fold >= 0) & (fold < len(folds))).all():
-        raise ModelError(f'{place}: expected "fold" to number the {len(folds)} folds from 0 on for each query.')
+    check_head(document, _HEAD, EVIDENCE_VERSION, "evidence", place)
+    file = convert(document, _EvidenceFile, place)
+    n, n_rankers = len(file.query_ids), len(file.rankers)
+
+    def per_query(key: str) -> Floats:
+        return _row(getattr(file, key), n, f"{place}: {key}")
+
+    if tuple(file.singles) != file.rankers:
+        raise ModelError(
+            f"{place}: singles: expected {', '.join(file.rankers)}; found {', '.join(file.singles)}. {EDITED}"
+        )
+    low, high = file.interval
+    query_weights, held_out = per_query("query_weights"), per_query("held_out")
+    fold = per_query("fold").astype(np.int64)
+    if n == 0 or not ((fold >= 0) & (fold < len(file.folds))).all():
+        raise ModelError(
+            f"{place}: fold: expected numbers of the {len(file.folds)} folds, from 0, for at least one query; "
+            f"found {sorted(set(file.fold))}. {EDITED}"
+        )
+    fold_weights = [
+        _row(row.weights, n_rankers, f"{place}: folds[{i}].weights") for i, row in enumerate(file.folds)
+    ]
+    fold_normalizers = (
+        tuple(
+            normalizer_from_json(normalizer, place, f"folds[{i}].normalizers[{k}]")
+            for k, normalizer in enumerate(row.normalizers)
+        )
+        for i, row in enumerate(file.folds)
+    )
+    try:
+        measure = parse_measure(file.measure)
+    except InputError as error:
+        raise ModelError(f"{place}: measure: {error} {EDITED}") from None
     evidence = Evidence(
-        measure=parse_measure(top.take("measure", str)),
-        query_ids=query_ids,
-        train=_floats(top, "train", (n,)),
-        held_out=HeldOut(
-            per_query,
-            weighted_mean(per_query, query_weights),
-            fold,
-            np.array([_floats(row, "weights", (n_rankers,)) for row in folds]),
-        ),
-        singles=_columns(top, "singles", n, rankers),
-        rules=_columns(top, "rules", n),
-        best_single=_floats(top, "best_single", (n,)),
-        best_name=top.take("best_ranker", str),
-        interval=tuple(_floats(top, "interval", (2,)).tolist()),
-        gains={name: _gain(row, f"{place}: gains.{name}") for name, row in top.take("gains", dict).items()},
+        measure=measure,
+        query_ids=file.query_ids,
+        train=per_query("train"),
+        held_out=HeldOut(held_out, weighted_mean(held_out, query_weights), fold, np.array(fold_weights)),
+        singles={name: _row(values, n, f"{place}: singles.{name}") for name, values in file.singles.items()},
+        rules={name: _row(values, n, f"{place}: rules.{name}") for name, values in file.rules.items()},
+        best_single=per_query("best_single"),
+        best_name=file.best_ranker,
+        interval=(low, high),
+        gains={name: Contrast(**msgspec.structs.asdict(gain)) for name, gain in file.gains.items()},
         query_weights=query_weights,
-        confidence=top.number("confidence"),
-        fold_normalizers=tuple(
-            tuple(read_normalizer(one, row.place) for one in row.take("normalizers", list)) for row in folds
+        confidence=file.confidence,
+        fold_normalizers=tuple(fold_normalizers),
+    )
+    refits, fewer = file.refits, file.fewer
+    return Kept(
+        rankers=file.rankers,
+        weights=tuple(_row(file.weights, n_rankers, f"{place}: weights").tolist()),
+        fingerprint=file.fingerprint,
+        seed=file.seed,
+        evidence=evidence,
+        refits=Refits(
+            _rows(refits.weights, len(refits.weights), n_rankers, f"{place}: refits.weights"),
+            _rows(refits.before, len(refits.weights), n_rankers, f"{place}: refits.before"),
+            refits.kind,
+            refits.held_back,
+            refits.note,
+        ),
+        fewer=FewerQueries(
+            np.array(fewer.n_queries, np.float64),
+            _rows(fewer.per_query, len(fewer.n_queries), n, f"{place}: fewer.per_query"),
+            fewer.note,
         ),
     )
-    kept = Kept(
-        rankers=rankers,
-        weights=tuple(weights.tolist()),
-        fingerprint=top.take("fingerprint", str),
-        seed=top.take("seed", int),
-        evidence=evidence,
-        refits=_refits(top.take("refits", dict), f"{place}: refits", n_rankers),
-        fewer=_fewer(top.take("fewer", dict), f"{place}: fewer", n),
-    )
-    for table in (top, *folds):
-        table.close()
-    return kept
 
 
 def _compact(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
-def _words(table: JsonObject, key: str) -> tuple[str, ...]:
-    found = table.take(key, list)
-    if not all(isinstance(word, str) for word in found):
-        raise ModelError(f'{table.place}: expected "{key}" to be a list of strings.')
-    return tuple(found)
+def _row(numbers: Sequence[float], size: int, place: str) -> Floats:
+    if len(numbers) != size:
+        raise ModelError(f"{place}: expected {size} numbers; found {len(numbers)}. {EDITED}")
+    return np.array(numbers, np.float64)
 
 
-def _floats(table: JsonObject, key: str, shape: tuple[int, ...]) -> Floats:
-    """Take numbers of the given shape; -1 stands for any length of a list, and any number of rows."""
-    found = table.take(key, list)
-    rows: list[Any] = found if len(shape) > 1 else [found]
-    wide = shape[-1]
-    if len(shape) > 1 and shape[0] not in (-1, len(rows)):
-        raise ModelError(f'{table.place}: expected "{key}" to have {shape[0]} rows; found {len(rows)}.')
-    for row in rows:
-        if not isinstance(row, list) or wide not in (-1, len(row)):
-            size = len(row) if isinstance(row, list) else type(row).__name__
-            raise ModelError(f'{table.place}: expected "{key}" to hold {wide} numbers; found {size}.')
-        if not all(type(number) in (int, float) for number in row):
-            raise ModelError(f'{table.place}: expected "{key}" to hold numbers only.')
-    array = np.array(found, np.float64)
-    if not np.isfinite(array).all():
-        raise ModelError(f'{table.place}: expected "{key}" to hold finite numbers.')
-    return array.reshape(len(rows), wide) if len(shape) > 1 else array
-
-
-def _columns(table: JsonObject, key: str, n: int, names: tuple[str, ...] | None = None) -> dict[str, Floats]:
-    found: dict[str, Any] = table.take(key, dict)
-    if names is not None and tuple(found) != names:
-        raise ModelError(f'{table.place}: expected "{key}" to hold {", ".join(names)}; found {", ".join(found)}.')
-    inner = JsonObject(found, f"{table.place}: {key}")
-    return {name: _floats(inner, name, (n,)) for name in found}
-
-
-def _gain(value: object, place: str) -> Contrast:
-    table, found = JsonObject(value, place), dict[str, Any]()
-    for field in fields(Contrast):
-        if field.name in _P:
-            inner = JsonObject(table.take(field.name, dict), f"{place}.{field.name}")
-            found[field.name] = {test: inner.number(test) for test in tuple(inner._left)}
-        elif field.name in _COUNTS:
-            found[field.name] = table.take(field.name, int)
-        elif field.name in ("name", "measure"):
-            found[field.name] = table.take(field.name, str)
-        else:
-            found[field.name] = table.number(field.name)
-    table.close()
-    return Contrast(**found)
-
-
-def _refits(value: object, place: str, n_rankers: int) -> Refits:
-    table = JsonObject(value, place)
-    kind: Literal["bootstrap", "none"] = table.choice(
-        "kind", get_args(Literal["bootstrap", "none"]), number=False, null=False
-    )
-    weights = _floats(table, "weights", (-1, n_rankers))
-    before = _floats(table, "before", (len(weights), n_rankers))
-    refits = Refits(weights, before, kind, table.number_or_none("held_back"), table.take("note", str))
-    table.close()
-    return refits
-
-
-def _fewer(value: object, place: str, n: int) -> FewerQueries:
-    table = JsonObject(value, place)
-    numbers = _floats(table, "n_queries", (-1,))
-    fewer = FewerQueries(numbers, _floats(table, "per_query", (len(numbers), n)), table.take("note", str))
-    table.close()
-    return fewer
+def _rows(rows: Sequence[Sequence[float]], n_rows: int, size: int, place: str) -> Floats:
+    if len(rows) != n_rows:
+        raise ModelError(f"{place}: expected {n_rows} rows; found {len(rows)}. {EDITED}")
+    checked = [_row(row, size, f"{place}[{i}]") for i, row in enumerate(rows)]
+    return np.array(checked, np.float64).reshape(n_rows, size)

@@ -1,4 +1,4 @@
-"""Folders in BEIR's form: corpus.jsonl, queries.jsonl and qrels/<split>.tsv, packed or not."""
+"""Read folders in BEIR's layout: corpus.jsonl, queries.jsonl and qrels/<split>.tsv, plain or compressed."""
 
 import json
 import os
@@ -21,8 +21,8 @@ def read_beir(
 ) -> Collection:
     """Read texts, the queries judged in `split`, and their judgments.
 
-    A document's text is its title and its text. Queries that the split does not judge are set aside, as BEIR
-    does; that and judgments about unknown queries or documents are said in the notes.
+    A document's text is its title and its text. Queries that the split does not judge are left out, as in
+    BEIR; notes say how many, and how many judgments are about unknown queries or documents.
     """
     root = Path(folder)
     documents, notes = _texts(_named(root, "corpus.jsonl"), lenient, progress)
@@ -53,7 +53,7 @@ def read_beir(
 
 
 def _named(root: Path, name: str) -> Path:
-    """Return the file, or its packed form."""
+    """Return the file, or its compressed form."""
     for candidate in (root / name, root / f"{name}.gz", root / f"{name}.zst"):
         if candidate.exists():
             return candidate

@@ -1,4 +1,4 @@
-"""What a reader found wrong: an error at once, or in lenient reading a repair that is counted and reported."""
+"""Faults that readers find: an error, or in lenient reading a repair that is counted and reported."""
 
 from collections.abc import Callable
 
@@ -16,7 +16,7 @@ SHOWN = 60
 
 
 def shown(found: object) -> str:
-    """Return something found in an input, printable and short enough for a message."""
+    """Return a part of an input, made printable and short enough for a message."""
     if isinstance(found, bytes):
         size, unit = len(found), "bytes"
         text = found[: 4 * SHOWN].decode("utf-8", "backslashreplace")
@@ -30,7 +30,7 @@ def shown(found: object) -> str:
 
 
 class Diagnostics:
-    """Collects what is said about one source; in strict reading a fault raises FormatError."""
+    """Collects the notes about one source; in strict reading a fault raises FormatError."""
 
     def __init__(self, source: str, *, lenient: bool) -> None:
         self.source, self.lenient = source, lenient
@@ -50,7 +50,7 @@ class Diagnostics:
     ) -> None:
         """Raise, or count `count` repairs of the kind `code`, of which the first is at `line`.
 
-        What is dear to find out, and needed only once, is given as a function. `repair` says what was done.
+        `line` and `found` may be functions, called only if they are needed. `repair` says what was done.
         """
         if not self.lenient:
             place, thing = line() if callable(line) else line, found() if callable(found) else found
@@ -65,11 +65,11 @@ class Diagnostics:
         )
 
     def fail(self, line: int | None, *, expected: str, found: str, advice: str) -> FormatError:
-        """Return the error for what no lenience can repair."""
+        """Return the error for a fault that lenient reading cannot repair."""
         return FormatError(self.source, line, expected, found, advice)
 
     def say(self, code: str, count: int, text: LazyText, *, line: LazyPlace = None) -> None:
-        """Note something that is no error; the text of the first time stands for all of its kind."""
+        """Add a note that is no error; the first text of each kind is kept."""
         self._counts[code] = self._counts.get(code, 0) + count
         if code not in self._texts:
             place, words = line() if callable(line) else line, text() if callable(text) else text
@@ -80,7 +80,7 @@ class Diagnostics:
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """Everything said so far, one note per kind."""
+        """All notes so far, one per kind."""
         return tuple(
             Note(code, count, self._texts[code] + (f" ({count:,} times; this is the first)" if count > 1 else ""))
             for code, count in self._counts.items()

@@ -23,7 +23,7 @@ _DOCID = re.compile(r"docid\s*=\s*(\S+)")
 
 
 class Letor(NamedTuple):
-    """What a LETOR file holds."""
+    """The contents of a LETOR file."""
 
     runs: tuple[Run, ...]
     qrels: Qrels
@@ -47,9 +47,8 @@ def read_letor(
 ) -> Letor:
     """Read features as rankers: feature 1, 2, ... become runs called `names`, or feature-1, feature-2, ...
 
-    The document is what the comment says (`# d12`, or LETOR's `# docid = d12 ...`); without one it is called
-    after its query and its place in it, which is said. A feature that a line leaves out is 0, as SVMrank has
-    it, which is said too.
+    The comment names the document (`# d12`, or LETOR's `# docid = d12 ...`); without one, its id is made of the
+    query and its position, and a note says so. A missing feature is 0, as in SVMrank, which is noted too.
     """
     report = Diagnostics(name_of(source), lenient=lenient)
     lines = _parsed(decoded(open_source(source, report, progress), report), report, progress)
@@ -85,7 +84,7 @@ def read_letor(
 
 
 def _parsed(content: str, report: Diagnostics, progress: Progress) -> list[_Line]:
-    """Parse line by line; a line that cannot be used is a fault."""
+    """Parse line by line; a line that cannot be parsed is a fault."""
     lines: list[_Line] = []
     n_seen: dict[str, int] = {}
     texts = content.split("\n")

@@ -1,7 +1,9 @@
 """read_run, read_qrels and read_query_weights: find the format of a source and read it."""
 
-from collections.abc import Mapping
-from typing import Any, Literal, get_args
+from collections.abc import Callable, Mapping
+from functools import partial
+from itertools import chain
+from typing import Any, Literal, NamedTuple, get_args
 
 from genm.errors import InputError
 from genm.progress import Progress, silent
@@ -26,35 +28,76 @@ from genm.records import Qrels, Run
 Format = Literal["trec", "csv", "tsv", "parquet"]
 
 
-def source_rows(
-    source: TextSource, form: Format | None, shape: Shape, report: Diagnostics, progress: Progress
-) -> Rows:
-    """Read the rows of a file in the format named, or found."""
-    if form is not None and form not in get_args(Format):
-        raise InputError(f"format: expected one of {', '.join(get_args(Format))}; found {form!r}.")
-    form = form or found_format(source, shape)
-    if form == "trec":
-        return read_rows(source, shape, report, progress)
-    if form == "parquet":
-        return frame_rows(read_parquet(source, report), shape.value, report, lambda row: f"row {row} (from 0)")
+def _never(_: TextSource, __: Shape) -> bool:
+    return False
+
+
+class _FormatReader(NamedTuple):
+    """How a format is recognised and read."""
+
+    read: Callable[[TextSource, Shape, Diagnostics, Progress], Rows]
+    is_marked: Callable[[TextSource, Shape], bool] = _never
+    """Whether the file is surely of this format."""
+    is_named: Callable[[TextSource, Shape], bool] = _never
+    """Whether its name says so; asked only if no format is marked."""
+
+
+def _read_parquet(source: TextSource, shape: Shape, report: Diagnostics, _: Progress) -> Rows:
+    return frame_rows(read_parquet(source, report), shape.value, report, lambda row: f"row {row} (from 0)")
+
+
+def _read_table(form: str, source: TextSource, shape: Shape, report: Diagnostics, _: Progress) -> Rows:
     frame, place, line = read_delimited(source, form, shape.value, report)
     return frame_rows(frame, shape.value, report, place, line)
 
 
-def found_format(source: TextSource, shape: Shape) -> Format:
-    """Tell the format: Parquet by its mark, tables by a header line we know, or by a name that says so."""
-    if text_bytes(source.text, 0, 4) == b"PAR1" or source.suffix in (".parquet", ".pq"):
-        return "parquet"
+def _is_parquet(source: TextSource, _: Shape) -> bool:
+    return text_bytes(source.text, 0, 4) == b"PAR1" or source.suffix in (".parquet", ".pq")
+
+
+def _first_line(source: TextSource) -> str:
+    """Return the first line that is not blank, or what a long one begins with."""
     head = text_bytes(source.text, 0, 4096).lstrip(b"\r\n")
-    line = head.split(b"\n", 1)[0].rstrip(b"\r").decode("utf-8", "replace")
-    for form, separator in SEPARATORS.items():
-        if has_known_names([cell.strip('"') for cell in line.split(separator)], shape.value):
-            return "csv" if form == "csv" else "tsv"
-    if source.suffix == ".csv" and head:
-        return "csv"
-    if source.suffix == ".tsv" and head and len(line.split()) != shape.layout.columns:
-        return "tsv"
-    return "trec"
+    return head.split(b"\n", 1)[0].rstrip(b"\r").decode("utf-8", "replace")
+
+
+def _has_header(form: str, source: TextSource, shape: Shape) -> bool:
+    cells = _first_line(source).split(SEPARATORS[form])
+    return has_known_names([cell.strip('"') for cell in cells], shape.value)
+
+
+def _is_named_csv(source: TextSource, _: Shape) -> bool:
+    return source.suffix == ".csv" and _first_line(source) != ""
+
+
+def _is_named_tsv(source: TextSource, shape: Shape) -> bool:
+    line = _first_line(source)  # TREC files are sometimes called .tsv: then the number of columns decides
+    return source.suffix == ".tsv" and line != "" and len(line.split()) != shape.layout.columns
+
+
+_FORMATS: dict[Format, _FormatReader] = {
+    "parquet": _FormatReader(_read_parquet, _is_parquet),
+    "csv": _FormatReader(partial(_read_table, "csv"), partial(_has_header, "csv"), _is_named_csv),
+    "tsv": _FormatReader(partial(_read_table, "tsv"), partial(_has_header, "tsv"), _is_named_tsv),
+    "trec": _FormatReader(read_rows),
+}
+"""To add a format, write its reader and add it here and to `Format`."""
+
+
+def source_rows(
+    source: TextSource, form: Format | None, shape: Shape, report: Diagnostics, progress: Progress
+) -> Rows:
+    """Read the rows of a file in the given format, or in the format that is found."""
+    if form is not None and form not in _FORMATS:
+        raise InputError(f"format: expected one of {', '.join(get_args(Format))}; found {form!r}.")
+    return _FORMATS[form or found_format(source, shape)].read(source, shape, report, progress)
+
+
+def found_format(source: TextSource, shape: Shape) -> Format:
+    """Return the format of a file: by its content, such as a header line we know, else by its name, else TREC."""
+    marked = (form for form, reader in _FORMATS.items() if reader.is_marked(source, shape))
+    named = (form for form, reader in _FORMATS.items() if reader.is_named(source, shape))
+    return next(chain(marked, named), "trec")
 
 
 def read_qrels(
@@ -66,9 +109,9 @@ def read_qrels(
 ) -> Qrels:
     """Read judgments: a path, `-` for standard input, an open file, a dictionary, a pandas or polars frame.
 
-    Files are TREC qrels (four columns), or CSV, TSV or Parquet tables, among them BEIR's. Grades are whole
-    numbers; negative ones are kept. What is wrong raises FormatError; with `lenient` it is repaired as
-    docs/formats.md says, and counted in the notes.
+    Files are TREC qrels (four columns), or CSV, TSV or Parquet tables, such as BEIR's. Grades are integers, and
+    negative ones are kept. A fault raises FormatError; with `lenient` it is repaired as docs/formats.md says, and
+    counted in the notes.
     """
     if isinstance(source, Mapping):
         return qrels_from_dict(source, lenient=lenient)
@@ -80,7 +123,7 @@ def read_qrels(
 
 
 def read_query_weights(source: FileSource) -> dict[str, float]:
-    """Read how much each query counts: lines of `query weight`, each query once, no weight negative."""
+    """Read the weights of queries: lines of `query weight`, each query once, no weight negative."""
     report = Diagnostics(name_of(source), lenient=False)
     rows = read_rows(open_source(source, report, silent), WEIGHTS, report, silent)
     weights: dict[str, float] = {}
@@ -107,10 +150,10 @@ def read_run(
 ) -> Run:
     """Read a run: a path, `-` for standard input, an open file, a dictionary, a pandas or polars frame.
 
-    Files are TREC runs (six columns), or CSV, TSV or Parquet tables; packed by gzip or zstandard or not. The
-    order is by score downwards, ties by doc id downwards; the rank column is not used. What is wrong raises
-    FormatError; with `lenient` it is repaired as docs/formats.md says, and counted in the run's notes.
-    `duplicates` says which score stands if a document comes twice for a query.
+    Files are TREC runs (six columns), or CSV, TSV or Parquet tables, plain or compressed by gzip or zstandard. Rows
+    are sorted by score downwards, ties by doc id downwards; the rank column is not used. A fault raises
+    FormatError. With `lenient` it is repaired as docs/formats.md says, and counted in the run's notes. `duplicates`
+    says which score is kept if a query lists a document twice.
     """
     if duplicates not in get_args(Duplicates):
         raise InputError(f"duplicates: expected one of {', '.join(get_args(Duplicates))}; found {duplicates!r}.")

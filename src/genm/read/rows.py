@@ -1,4 +1,4 @@
-"""From rows in the order of a source to Run and Qrels: grouped by query, each document once."""
+"""Turn rows in the order of a source into Run and Qrels: grouped by query, each document once."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _HIGHEST_GRADE = 2**31 - 1
 
 @dataclass(slots=True, eq=False)
 class Rows:
-    """Rows as they came; neighbours with the same query form a segment."""
+    """Rows in the order of the source; neighbours with the same query form a segment."""
 
     queries: Ids
     docs: Ids
@@ -39,7 +39,7 @@ class Rows:
 
 
 def as_run(rows: Rows, name: str, duplicates: Duplicates, report: Diagnostics) -> Run:
-    """Group, settle documents that appear twice for a query, and rank."""
+    """Group, resolve documents that appear twice for a query, and rank."""
     starts, doc, score, order = _grouped(rows)
     again = _repeats(starts, doc)
     if again.any():
@@ -48,7 +48,7 @@ def as_run(rows: Rows, name: str, duplicates: Duplicates, report: Diagnostics) -
 
 
 def as_qrels(rows: Rows, report: Diagnostics) -> Qrels:
-    """Group, see that grades are whole numbers, and settle pairs that are judged twice."""
+    """Group, check that grades are integers, and resolve pairs that are judged twice."""
     rows = _whole_grades(rows, report)
     n_negative = int(np.count_nonzero(rows.value < 0))
     if n_negative:
@@ -62,7 +62,7 @@ def as_qrels(rows: Rows, report: Diagnostics) -> Qrels:
 
 
 def without(rows: Rows, bad: NDArray[np.bool_]) -> Rows:
-    """Return the rows that are not bad; queries and documents left without a row go as well."""
+    """Return the rows that are not bad; queries and documents that then have no row are removed too."""
     if not bad.any():
         return rows
     keep = np.flatnonzero(~bad)
@@ -94,7 +94,7 @@ _Grouped = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64], NDAr
 def _grouped(rows: Rows) -> _Grouped:
     """Return starts, doc, value with each query's rows together, and the rows' order (None: as they were)."""
     if len(rows.query) == len(rows.queries):
-        return rows.starts, rows.doc, rows.value, None  # every query came in one piece
+        return rows.starts, rows.doc, rows.value, None  # the rows of every query are together
     sizes = np.diff(rows.starts)
     by = np.argsort(rows.query, kind="stable")
     ends = np.cumsum(sizes[by])
@@ -104,16 +104,16 @@ def _grouped(rows: Rows) -> _Grouped:
 
 
 def _repeats(starts: NDArray[np.int64], doc: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """Tell of each row whether its document came before in the same query."""
+    """Return, for each row, whether its document occurred before in the same query."""
     again = np.zeros(len(doc), np.bool_)
     sizes = np.diff(starts)
-    room = 1 << max(3, int(2 * sizes.max(initial=1) - 1).bit_length())
-    over_ranges(lambda a, b: _mark_repeats(starts, doc, np.empty(room, np.int32), again, a, b), sizes)
+    n_slots = 1 << max(3, int(2 * sizes.max(initial=1) - 1).bit_length())
+    over_ranges(lambda a, b: _mark_repeats(starts, doc, np.empty(n_slots, np.int32), again, a, b), sizes)
     return again
 
 
 def _pairs(grouped: _Grouped, again: NDArray[np.bool_]) -> list[list[int]]:
-    """Return, for each (query, document) that came more than once, its rows in the order of the source."""
+    """Return, for each (query, document) that occurs more than once, its rows in the order of the source."""
     starts, doc, _, order = grouped
     query = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
     key = query * (int(doc.max()) + 1) + doc
@@ -166,7 +166,7 @@ _KEPT = {"max": "highest score", "first": "first", "last": "last"}
 
 
 def _told(form: str, rows: Rows, row: int) -> str:
-    """Fill a row's document, query and place into a sentence."""
+    """Insert a row's document, query and place into a sentence."""
     place = rows.place(row)
     where = f"line {place}" if isinstance(place, int) else place or "the source"
     return form.format(doc=shown(rows.docs[int(rows.doc[row])]), query=shown(rows.query_of(row)), first=where)
@@ -175,7 +175,7 @@ def _told(form: str, rows: Rows, row: int) -> str:
 def _judged_once(
     rows: Rows, grouped: _Grouped, again: NDArray[np.bool_], report: Diagnostics
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
-    """Keep one judgment of each pair: the same grade twice is said, different grades are a fault."""
+    """Keep one judgment of each pair: the same grade twice is a note, different grades are a fault."""
     _, _, grade, order = grouped
     drop: list[int] = []
     for copies in _pairs(grouped, again):
@@ -201,7 +201,7 @@ def _judged_once(
 
 
 def _whole_grades(rows: Rows, report: Diagnostics) -> Rows:
-    """Refuse grades that are no whole numbers or beyond 32 bits."""
+    """Refuse grades that are not integers of 32 bits."""
     bad = (rows.value != np.rint(rows.value)) | (np.abs(rows.value) > _HIGHEST_GRADE)
     if bad.any():
         row = int(np.argmax(bad))
@@ -223,7 +223,7 @@ def _mark_repeats(
     low: int,
     high: int,
 ) -> None:
-    """Enter each query's documents into a small hash table and mark those that are there already."""
+    """Put each query's documents into a small hash table and mark those that are already in it."""
     for q in range(low, high):
         bits = 3
         while (1 << bits) < 2 * (starts[q + 1] - starts[q]):

@@ -1,4 +1,4 @@
-"""From a path, `-`, or an open file to plain text in memory: mapped where it can be, unpacked where it must."""
+"""Read a path, `-` or an open file into memory: large files are mapped, compressed ones decompressed."""
 
 import io
 import mmap
@@ -21,7 +21,7 @@ from genm.read.diagnostics import Diagnostics, shown
 Text = NDArray[np.uint8]
 FileSource = str | os.PathLike[str] | IO[bytes] | IO[str]
 
-_PIECE = 1 << 14  # packed bytes at a time; damage costs what its piece held
+_PIECE = 1 << 14  # compressed bytes at a time; lenient reading loses the piece that is damaged
 _MAP_FROM = 1 << 20  # smaller files are read, not mapped
 _USUAL = {
     ".csv",
@@ -48,7 +48,7 @@ _PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstandard"}
 
 
 class _Unpacker(Protocol):
-    """What zlib and zstandard have in common."""
+    """The common interface of zlib and zstandard."""
 
     @property
     def eof(self) -> bool: ...
@@ -59,14 +59,14 @@ class _Unpacker(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TextSource:
-    """A text and what it is called in messages."""
+    """A text and its name in messages."""
 
     name: str
     text: Text
 
     @property
     def stem(self) -> str:
-        """The file's name without folder and usual endings: what a run is called if nobody names it."""
+        """The file's name without folder and usual endings: the default name of a run."""
         return stem_of(self.name)
 
     @property
@@ -85,7 +85,7 @@ def stem_of(path: str) -> str:
 
 
 def name_of(source: FileSource) -> str:
-    """Return what the source is called in messages."""
+    """Return the name of the source in messages."""
     if isinstance(source, str | os.PathLike):
         path = os.fspath(source)
         return "<stdin>" if path == "-" else path
@@ -151,7 +151,7 @@ def _array(content: bytes) -> Text:
 
 
 def _unpacked(data: Text, packing: str, report: Diagnostics, progress: Progress) -> Text:
-    """Unpack all members; what comes before damage is kept in lenient reading, up to the last whole line."""
+    """Decompress all members; lenient reading keeps the complete lines before any damage."""
     make: Callable[[], Any] = _gzip_member if packing == "gzip" else zstandard.ZstdDecompressor().decompressobj
     out, trouble = bytearray(), ""
     try:
@@ -176,7 +176,7 @@ def _gzip_member() -> Any:
 
 
 def _members(data: Text, make: Callable[[], _Unpacker]) -> Iterator[tuple[bytes, int]]:
-    """Yield unpacked pieces and how far the packed data have been used; EOFError where they stop too soon."""
+    """Yield decompressed pieces and the compressed bytes used so far; EOFError if the data are cut short."""
     member, open_member = make(), True
     for begin in range(0, len(data), _PIECE):
         piece = text_bytes(data, begin, begin + _PIECE)
@@ -192,7 +192,7 @@ def _members(data: Text, make: Callable[[], _Unpacker]) -> Iterator[tuple[bytes,
 
 
 def _as_utf8(data: Text, report: Diagnostics) -> Text:
-    """Drop a UTF-8 byte order mark; UTF-16 is a fault that lenient reading converts."""
+    """Drop a UTF-8 byte order mark; UTF-16 is a fault, which lenient reading converts."""
     head = data[:3].tobytes()
     if head == b"\xef\xbb\xbf":
         return data[3:]
@@ -223,7 +223,7 @@ def decoded(source: TextSource, report: Diagnostics) -> str:
 
 
 def not_utf_8(report: Diagnostics, number: int, count: int, line: bytes) -> None:
-    """Say that lines are not UTF-8."""
+    """Report lines that are not UTF-8."""
     report.fault(
         "not-utf-8", line=number, count=count, expected="UTF-8 text", found=shown(line),
         advice="Convert it: iconv -f LATIN1 -t UTF-8.", repair="the line was read as Latin-1",

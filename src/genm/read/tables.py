@@ -1,4 +1,4 @@
-"""Tables and dictionaries to rows: frames, Parquet, CSV and TSV with a header, nested dictionaries.
+"""Read tables and dictionaries: frames, Parquet, CSV and TSV with a header, nested dictionaries.
 
 Frames may be pandas or polars; dictionaries are {query: {document: number}}. Every cell of a text file is text
 until it has been checked, so '007' stays '007'.
@@ -41,11 +41,11 @@ SEPARATORS = {"csv": ",", "tsv": "\t"}
 def id_texts(
     cells: Sequence[object], what: str, report: Diagnostics, place: PlaceOf
 ) -> tuple[list[str], NDArray[np.bool_]]:
-    """Return ids as text, and which are none. All text is plain; all integers is said; a mixture is a fault."""
+    """Return ids as text, and which are missing. A column of integers is noted; a mixture with text is a fault."""
     bad = np.zeros(len(cells), np.bool_)
     texts = [cell for cell in cells if isinstance(cell, str)]
     if len(texts) == len(cells) and "" not in texts:
-        return texts, bad  # nearly always
+        return texts, bad  # the usual case
     texts = []
     n_texts = n_integers = 0
     for i, cell in enumerate(cells):
@@ -73,14 +73,14 @@ def id_texts(
 
 
 def say_integers(report: Diagnostics, what: str, count: int, place: Place) -> None:
-    """Tell that a whole column of ids came as integers."""
+    """Note that a column of ids holds integers."""
     report.say("integer-ids", count, f"{what} ids are integers: read as text, 7 as '7' (never '07')", line=place)
 
 
 def numbers_of(
     cells: Sequence[object], what: str, report: Diagnostics, place: PlaceOf
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return finite numbers, and which cells are none."""
+    """Return the numbers, and which cells hold none or one that is not finite."""
     values, bad = np.zeros(len(cells)), np.zeros(len(cells), np.bool_)
     for i, cell in enumerate(cells):
         truth = isinstance(cell, bool | np.bool_)
@@ -98,7 +98,7 @@ def numbers_of(
 def finite_fault(
     values: NDArray[np.float64], known: NDArray[np.bool_], what: str, report: Diagnostics, place: PlaceOf
 ) -> NDArray[np.bool_]:
-    """Refuse NaN and infinities that are not known to be bad already."""
+    """Refuse NaN and infinities in rows that are not yet known to be bad."""
     bad = ~np.isfinite(values) & ~known
     if bad.any():
         first = int(np.argmax(bad))
@@ -114,14 +114,14 @@ def finite_fault(
 def rows_of(
     query: list[str], doc: list[str], value: NDArray[np.float64], bad: NDArray[np.bool_], place: PlaceOf
 ) -> Rows:
-    """Put the columns of a table together, without the bad rows."""
+    """Make rows of the columns of a table, without the bad ones."""
     queries, query_code = encode(query)
     docs, doc_code = encode(doc)
     return without(Rows(queries, docs, *segments(query_code), doc_code, value, place), bad)
 
 
 def _id_text(cell: object) -> tuple[str | None, bool]:
-    """Return an id's text (None: it is none) and whether it was an integer."""
+    """Return an id's text (None: not an id) and whether it was an integer."""
     if isinstance(cell, str):
         return cell or None, False
     if isinstance(cell, bool) or not isinstance(cell, numbers.Real | int | float):
@@ -129,7 +129,7 @@ def _id_text(cell: object) -> tuple[str | None, bool]:
     number = float(cell)
     if not isinstance(cell, numbers.Integral) and not (math.isfinite(number) and number == int(number)):
         return None, False
-    # A column of integers with a gap in it comes as floats.
+    # Frames store a column of integers with a gap as floats.
     return str(int(cell) if isinstance(cell, int | float) else int(number)), True
 
 
@@ -148,16 +148,16 @@ def qrels_from_frame(frame: Any, *, lenient: bool = False) -> Qrels:
 
 
 def is_frame(source: object) -> bool:
-    """Tell whether the source is a table that narwhals knows."""
+    """Return whether the source is a frame that narwhals supports."""
     if isinstance(source, str | os.PathLike) or hasattr(source, "read"):
-        return False  # nearly always, and then narwhals need not be loaded
+        return False  # the usual case, without loading narwhals
     import narwhals as nw
 
     return nw.from_native(source, eager_only=True, pass_through=True) is not source
 
 
 def known_names(what: str) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-    """Return the names a table's three columns may have."""
+    """Return the names that a table's three columns may have."""
     return QUERY_COLUMNS, DOC_COLUMNS, VALUE_COLUMNS[what]
 
 
@@ -240,7 +240,7 @@ def _values(
 def _text_values(
     series: Any, what: str, report: Diagnostics, place: PlaceOf
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return the numbers of a column of text, by the same rules as in a file of lines."""
+    """Return the numbers of a column of text, by the rules of TREC files."""
     parts = [(cell or "").strip().encode() for cell in series.to_list()]
     length = np.fromiter(map(len, parts), np.int32, len(parts))
     at = np.cumsum(length, dtype=np.int64) - length
@@ -286,7 +286,7 @@ def read_delimited(
             advice="Rename or drop one of the two.",
         )  # fmt: skip
     else:
-        named = True  # names that do not suit are refused later, with the names that would
+        named = True  # unknown names are refused later, with those that are expected
 
     @cache
     def numbers() -> list[int]:
@@ -302,7 +302,7 @@ def read_delimited(
 
 
 def has_known_names(header: list[str], what: str) -> bool:
-    """Tell whether a line of cells is a header we can use."""
+    """Return whether the cells are a header with the columns we need."""
     return all(any(name in header for name in names) for names in known_names(what))
 
 
@@ -346,7 +346,7 @@ def _records(
 
 
 def _fast(text: str, separator: str, header: list[str], *, has_header: bool) -> "pl.DataFrame | None":
-    """Read with polars; None where a row is not complete and the slow way must say which."""
+    """Read with polars; None if a row is incomplete, so that the slow parser can name its line."""
     import polars as pl
 
     try:
@@ -355,7 +355,9 @@ def _fast(text: str, separator: str, header: list[str], *, has_header: bool) -> 
         )
     except pl.exceptions.PolarsError:
         return None
-    is_gap = pl.all().fill_null("") == ""  # an empty cell is null or empty text, by the version of polars
+    is_gap = (
+        pl.all().fill_null("") == ""
+    )  # an empty cell is null or an empty string, depending on the version of polars
     frame = frame.filter(~pl.all_horizontal(is_gap))
     return None if frame.select(pl.any_horizontal(is_gap.any())).item() else frame
 

@@ -1,12 +1,11 @@
-"""TREC runs and judgments, and other lines of columns between white space, to rows.
+"""Parse TREC runs, qrels and other lines of columns separated by white space.
 
-The text is cut at line ends into chunks that threads share. A chunk writes its rows where the number of lines
-before it says; lines that the compiled code does not understand are left as `doubts` for Python to judge.
+Threads share the text in chunks that end at line ends. The number of lines before a chunk says where its rows go.
+Lines that the compiled code does not understand are listed as `doubts`, which Python checks.
 
 Numbers are rounded correctly. The compiled reader multiplies the digits by a 128-bit power of ten and keeps the
-result only where the bits that were cut off cannot change the rounding (the method of Lemire, "Number parsing at
-a gigabyte per second", 2021). The few it must leave, and everything that is no number, go to `judge_number`,
-which asks Python.
+result only if the dropped bits cannot change the rounding (Lemire, "Number parsing at a gigabyte per second",
+2021). The few other numbers, and text that is no number, go to `judge_number`, which uses Python's parser.
 """
 
 import functools
@@ -27,26 +26,26 @@ from genm.read.rows import Rows, segments, without
 from genm.read.sources import Text, TextSource, latin_1_lines, not_utf_8, text_bytes
 
 LOWEST, HIGHEST = -330, 308
-"""Powers of ten in the table; with at most 19 digits, numbers below or above are tiny or too large."""
+"""The powers of ten in the table. With at most 19 digits, numbers beyond them underflow or overflow."""
 
 UNDECIDED = np.uint64(0xFFFFFFFFFFFFFFFF)
-"""What the compiled reader gives for text that Python must look at (the bits of no finite number)."""
+"""The compiled reader's result for text that Python must check; these are the bits of a NaN."""
 
 _NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _NOT_FINITE = re.compile(rb"[+-]?(?:nan|inf|infinity)", re.IGNORECASE)
 _COMMA = re.compile(rb"[+-]?[0-9]*,[0-9]+(?:[eE][+-]?[0-9]+)?")
 
-_0, _1, _2, _3, _9 = (np.uint64(i) for i in (0, 1, 2, 3, 9))
+_0, _1, _3, _9 = (np.uint64(i) for i in (0, 1, 3, 9))
 _HALF, _LOW_HALF = np.uint64(32), np.uint64(0xFFFFFFFF)
 _TEN = np.uint64(10)
 _HIDDEN, _TOP = np.uint64(1 << 52), np.uint64(1 << 63)
-_WORD, _ROOM_FOR_WORD = np.uint64(16), np.uint64(1 << 48)
+_WORD, _WORD_LIMIT = np.uint64(16), np.uint64(1 << 48)
 
 T = TypeVar("T", bound=np.generic)
 
 CHUNK = 1 << 20
-_ROUND = 64  # chunks between two words of progress
-_MOST_COLUMNS = 16  # a line with so many is not looked at any further
+_ROUND = 64  # chunks between two reports of progress
+_MOST_COLUMNS = 16  # the rest of a line with so many columns is skipped
 _ROWS, _SEGMENTS, _DOUBTS, _COMMENTS, _AGAINST, _FIRST_AGAINST = range(6)
 _SIGN, _ZERO, _ONE, _LONG = np.uint64(1 << 63), np.uint64(0), np.uint64(1), np.uint64(18)
 
@@ -73,7 +72,7 @@ MATTERS = {
     ),
     "decimal-comma": ("a decimal point in {}", "Write 3.5, not 3,5.", "the comma was read as a point"),
 }
-"""What `judge_number` may say: expected, advice, repair."""
+"""For each fault that `judge_number` may find: expected, advice, repair."""
 
 _Interned = tuple[Ids, NDArray[np.int32]]
 
@@ -87,16 +86,16 @@ def powers_of_ten() -> NDArray[np.uint64]:
         if exponent >= 0:
             bits = power << 128 >> power.bit_length()
         else:
-            # Down to 10^-27 a product with the power rounded up is exact; below, the method wants it cut off.
+            # Down to 10^-27 a product with the power rounded up is exact; below, the method needs it rounded down.
             bits = (1 << (power.bit_length() + 127)) // power + (exponent >= -27)
         words.append((bits >> 64, bits & 0xFFFFFFFFFFFFFFFF))
     return np.array(words, np.uint64)
 
 
 def judge_number(token: bytes) -> tuple[float, str]:
-    """Return a token's value and "", or what is the matter and the value a repair would give (NaN: none).
+    """Return a token's value and "", or the value that a repair would give (NaN: none) and the fault.
 
-    The matters: "not-a-number", "not-finite", "too-large", "too-small", "decimal-comma".
+    The faults: "not-a-number", "not-finite", "too-large", "too-small", "decimal-comma".
     """
     if _NUMBER.fullmatch(token):
         value = float(token)
@@ -129,7 +128,7 @@ def _rounded(digits: np.uint64, exponent: int, powers: NDArray[np.uint64]) -> np
     if exponent < LOWEST or exponent > HIGHEST:
         return UNDECIDED
     zeros, x = 0, digits
-    while x < _ROOM_FOR_WORD:
+    while x < _WORD_LIMIT:
         x <<= _WORD
         zeros += 16
     while x < _TOP:
@@ -137,7 +136,7 @@ def _rounded(digits: np.uint64, exponent: int, powers: NDArray[np.uint64]) -> np
         zeros += 1
     high, low = _product(x, powers[exponent - LOWEST, 0])
     if high & np.uint64(0x1FF) == np.uint64(0x1FF):
-        # Near a rounding boundary: bring in the second word of the power.
+        # Near a rounding boundary: use the second word of the power too.
         more, _ = _product(x, powers[exponent - LOWEST, 1])
         low += more
         if low < more:
@@ -169,7 +168,7 @@ def decimal_bits(
 ) -> np.uint64:
     """Return the bits of the float64 nearest to text[begin:end], or UNDECIDED.
 
-    Positions are unsigned: then the compiler need not ask at every byte whether to count from the end.
+    Positions are unsigned, so the compiler need not handle negative indices at every byte.
     """
     i = begin
     sign = _TOP if text[i] == 45 else _0
@@ -212,7 +211,7 @@ def decimal_bits(
         return sign
     bits = _rounded(digits, exponent, powers)
     if n_digits > 19 and bits != _rounded(digits + _1, exponent, powers):
-        return UNDECIDED  # the digits beyond the nineteenth decide
+        return UNDECIDED  # the digits after the nineteenth decide
     return bits if bits == UNDECIDED else bits | sign
 
 
@@ -244,12 +243,12 @@ class Layout:
 
 @dataclass(slots=True, eq=False)
 class Parsed:
-    """What the lines said: rows in file order, and runs of rows ("segments") with the same query."""
+    """The parsed lines: rows in file order, and runs of rows with the same query ("segments")."""
 
     doc_at: NDArray[np.int64]
     doc_length: NDArray[np.int32]
     bits: NDArray[np.uint64]
-    """The values as the bits of float64; UNDECIDED where a doubt must be judged first."""
+    """The values as the bits of float64; UNDECIDED where Python must check a doubt first."""
     segment_row: NDArray[np.int64]
     segment_at: NDArray[np.int64]
     segment_length: NDArray[np.int32]
@@ -272,7 +271,7 @@ def parse_lines(text: NDArray[np.uint8], layout: Layout, tell: Callable[[int], N
     over_ranges(lambda a, b: _count_lines(text, cuts, n_lines, a, b), sizes)
     base = np.append(0, np.cumsum(n_lines))
     n = int(base[-1])
-    # Room that is not written to costs nothing, so every array may be as long as there are lines.
+    # Memory that is never written costs nothing, so every array may have one place per line.
     doc_at, doc_length, bits = np.empty(n, np.int64), np.empty(n, np.int32), np.empty(n, np.uint64)
     segment_row, segment_at, segment_length = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int32)
     doubt_at, doubt_row = np.empty(n, np.int64), np.empty(n, np.int64)
@@ -293,7 +292,7 @@ def parse_lines(text: NDArray[np.uint8], layout: Layout, tell: Callable[[int], N
         over_ranges(work, sizes[begin:end])
         tell(int(cuts[end]))
     found = counts[:, _ROWS]
-    shifts = base[:-1] - np.append(0, np.cumsum(found))[:-1]  # how far gaps have moved each chunk's rows
+    shifts = base[:-1] - np.append(0, np.cumsum(found))[:-1]  # how far the gaps before each chunk move its rows
     n_segments, n_doubts = counts[:, _SEGMENTS], counts[:, _DOUBTS]
     doubts = _packed(doubt_row, base, n_doubts)
     doubts -= np.where(doubts < 0, 0, np.repeat(shifts, n_doubts))
@@ -338,7 +337,7 @@ def _cuts(text: NDArray[np.uint8]) -> NDArray[np.int64]:
 
 
 def _packed(array: NDArray[T], base: NDArray[np.int64], used: NDArray[np.int64]) -> NDArray[T]:
-    """Return the used beginnings of the chunks' rooms in a row; no copy where there are no gaps."""
+    """Return the used parts of all chunks without gaps; no copy where there are none."""
     if (used == np.diff(base)).all():
         return array
     return np.concatenate([array[a : a + n] for a, n in zip(base.tolist(), used.tolist(), strict=False)])
@@ -377,11 +376,11 @@ def _parse_chunks(
         row, segment, doubt = base[chunk], base[chunk], base[chunk]
         query, query_end = _ZERO, _ZERO
         last_rank, last_key = np.int64(-1), _ZERO
-        # Positions are unsigned: then the compiler need not ask at every byte whether to count from the end.
+        # Positions are unsigned, so the compiler need not handle negative indices at every byte.
         i, end = np.uint64(cuts[chunk]), np.uint64(cuts[chunk + 1])
         while i < end:
             line, n, clean = i, 0, True
-            # One step per column: white space, then a token of bytes above the space.
+            # One step per column: white space, then a token of bytes above the space character.
             while True:
                 while i < end and (text[i] == 32 or text[i] == 9 or 11 <= text[i] <= 13):
                     i += _ONE
@@ -433,7 +432,7 @@ def _parse_chunks(
                     digit = np.int64(text[k]) - 48
                     place = place * 10 + digit if 0 <= digit <= 9 else np.int64(-1)
                     k += _ONE
-                # Integers in the order of the scores; both zeros are one.
+                # Integers that sort as the scores do; both zeros are equal.
                 key = number | _SIGN if number <= _SIGN else ~number
                 against = (place > last_rank and key > last_key) or (place < last_rank and key < last_key)
                 if place >= 0 and last_rank >= 0 and against:
@@ -449,7 +448,7 @@ def _parse_chunks(
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a line is made of, in the words of a message."""
+    """The columns of a line, and the words that messages use for them."""
 
     name: str
     layout: Layout
@@ -480,7 +479,7 @@ WEIGHTS = Shape("query weights", Layout(2, doc=0, value=1), "2 columns (query we
 
 
 def read_rows(source: TextSource, shape: Shape, report: Diagnostics, progress: Progress) -> Rows:
-    """Parse a text into rows; every line is understood, repaired and counted, or an error."""
+    """Parse a text into rows; a line that cannot be parsed is an error, or is repaired and counted."""
     text, task = source.text, f"reading {source.name}"
     parsed = parse_lines(text, shape.layout, lambda done: progress(task, done, len(text)))
     queries, docs = _interned(text, parsed)
@@ -492,7 +491,7 @@ def read_rows(source: TextSource, shape: Shape, report: Diagnostics, progress: P
         parsed = parse_lines(text, shape.layout, lambda done: progress(task, done, len(text)))
         queries, docs = _interned(text, parsed)
     if parsed.n_comments:
-        report.say("comment-lines", parsed.n_comments, "lines that begin with # were passed over")
+        report.say("comment-lines", parsed.n_comments, "lines that begin with # were skipped")
     bad = _judged(text, parsed, shape, report)
     if parsed.n_against:
         report.say(
@@ -526,7 +525,7 @@ def _interned(text: Text, parsed: Parsed) -> tuple[_Interned, _Interned]:
 
 
 def _segments(parsed: Parsed, codes: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Join segments that only a chunk's end has parted."""
+    """Join segments that were split only by the end of a chunk."""
     joined, query = segments(codes)
     return np.append(parsed.segment_row[joined[:-1]], len(parsed.bits)), query
 
@@ -534,7 +533,7 @@ def _segments(parsed: Parsed, codes: NDArray[np.int32]) -> tuple[NDArray[np.int6
 def first_broken(ids: Ids) -> int:
     """Return the first id that is not UTF-8, or -1.
 
-    The whole text is decoded at once; if that works, an id can only be broken by beginning inside a character.
+    The text is decoded at once. If that works, an id can be broken only if it begins inside a character.
     """
     try:
         ids.text.tobytes().decode()
@@ -559,11 +558,11 @@ def _broken_line(text: Text, parsed: Parsed, queries: _Interned, docs: _Interned
 
 
 def _judged(text: Text, parsed: Parsed, shape: Shape, report: Diagnostics) -> NDArray[np.bool_]:
-    """Go through the lines the compiled reader left open; return which rows are to be left out."""
+    """Check the lines that the compiled reader left undecided, and return which rows to leave out."""
     bad = np.zeros(len(parsed.bits), np.bool_)
     values = parsed.bits.view(np.float64)
     doubts = zip(parsed.doubt_at.tolist(), parsed.doubt_row.tolist(), strict=True)
-    whole = text.tobytes() if len(parsed.doubt_at) > _MANY else b""  # then worth a copy, which is quicker to search
+    whole = text.tobytes() if len(parsed.doubt_at) > _MANY else b""  # a copy is faster to search
     for at, row in doubts:
         if whole:
             end = whole.find(b"\n", at)
@@ -597,7 +596,7 @@ def _looks_like(line: bytes, shape: Shape) -> bool:
 
 
 def _refuse_line(text: Text, at: int, line: bytes, shape: Shape, report: Diagnostics) -> None:
-    """Say what is wrong with a line that gives no row."""
+    """Report what is wrong with a line that gives no row."""
     control = _CONTROL.search(line)
     if control:
         expected, found = "text", f"the control character {control.group()[0]:#04x} in {shown(line)}"

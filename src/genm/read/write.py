@@ -1,4 +1,4 @@
-"""Runs and judgments back to TREC files. A run that is read again ranks the same: scores are written in full."""
+"""Write runs and qrels as TREC files. Scores are written in full, so a run that is read again ranks the same."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ _NOT_PLAIN = re.compile(r"[\x00-\x20]")
 def write_run(run: Run, destination: Destination, *, tag: str | None = None) -> None:
     """Write a run as TREC lines `query Q0 document rank score tag`; `-` is standard output.
 
-    Ranks count from 1. Names ending in .gz or .zst are packed. A file appears whole or not at all.
+    Ranks start at 1. Names ending in .gz or .zst are compressed. The file appears complete or not at all.
     """
     check_kind("run", run, Run, "Judgments are written by write_qrels.")
     tag = tag if tag is not None else re.sub(r"\s+", "_", run.name.strip()) or "run"
@@ -49,7 +49,7 @@ def write_qrels(qrels: Qrels, destination: Destination) -> None:
 
 
 def write_texts(ids: Sequence[str], texts: Sequence[str], destination: Destination) -> None:
-    """Write texts as lines of id, tab and text; white space inside a text becomes single blanks."""
+    """Write texts as lines of id, tab and text; white space inside a text becomes single spaces."""
     for key in ids:
         _check_word(key, "id")
     with opened(destination) as file:

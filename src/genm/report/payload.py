@@ -1,9 +1,11 @@
-"""What a report holds: the one document that the page, the Markdown, the LaTeX and the JSON are made of.
+"""The contents of a report: one document, from which the page, the Markdown, the LaTeX and the JSON are made.
 
-Everything is plain JSON: text, numbers, lists, objects, null. Ids and texts stand here raw, as the files had
-them; whoever shows them escapes them. A number that does not exist (a p-value of one query, a share of nothing)
-is null. Long arrays are packed: base64 of their bytes, with type and shape. Per-query lists are columns of equal
-length.
+Everything is plain JSON: text, numbers, lists, objects, null. Ids and texts are raw, as in the files; each writer
+escapes them. A number that does not exist (a p-value of one query, a share of nothing) is null. Long arrays are
+packed: base64 of their bytes, with type and shape. Per-query lists are columns of equal length.
+
+The records are typed dictionaries, so the report is its own JSON form: it is written and never read back. msgspec
+checks a built report against them in the tests.
 """
 
 import base64
