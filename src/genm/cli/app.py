@@ -1,33 +1,16 @@
-"""The application behind the command `genm`: gathers the verbs."""
+"""The application behind the command `genm`: the list of its verbs."""
 
-import sys
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from typer.core import TyperGroup
 
-from genm.cli import (
-    cache,
-    collections,
-    compare,
-    evaluate,
-    explain,
-    export,
-    fit,
-    fuse,
-    inspect,
-    rank,
-    report,
-    reproduce,
-    update,
-)
-from genm.cli.exit_codes import detect_broken_pipe, exit_code
-from genm.cli.options import described
+import genm
+from genm.cli.commands import SETTINGS, LazyGroup, described
 
 TEXT = """Learn how to blend your rankers: weights that maximise a ranking measure, with held-out evidence.
 
-Results go to standard output, notes and progress to standard error. Files may be packed (.gz, .zst); - is
-standard input. Exit codes: 0 done, 2 the input or the call is at fault, 130 interrupted, 141 nobody reads on, 143
+Results go to standard output, notes and progress to standard error. Files may be compressed (.gz, .zst); - is
+standard input. Exit codes: 0 done, 2 the input or the call is at fault, 130 interrupted, 141 broken pipe, 143
 terminated."""
 EXAMPLES = (
     "genm inspect bm25=bm25.trec dense=dense.trec --qrels qrels.txt",
@@ -37,23 +20,25 @@ EXAMPLES = (
 )
 
 
-class Verbs(TyperGroup):
-    """The verbs; whoever runs them, errors become one line and an exit code."""
+class Verbs(LazyGroup):
+    """The verbs of `genm`."""
 
-    def main(self, *args: Any, **options: Any) -> Any:
-        """Run a command line and exit."""
-        options["standalone_mode"] = False
-        sys.exit(exit_code(lambda: TyperGroup.main(self, *args, **options)))
-
-    def make_context(self, *args: Any, **options: Any) -> Any:
-        """Read the options; --help and --version print here."""
-        with detect_broken_pipe():
-            return super().make_context(*args, **options)
-
-    def invoke(self, ctx: Any) -> Any:
-        """Run the verb."""
-        with detect_broken_pipe():
-            return super().invoke(ctx)
+    summaries = {  # noqa: RUF012 (a constant)
+        "inspect": "Look at runs: scales, ties, overlap.",
+        "evaluate": "Measure runs against judgments.",
+        "compare": "Test whether runs differ significantly.",
+        "fuse": "Fuse runs into one.",
+        "fit": "Learn the weights, with held-out evidence.",
+        "update": "Continue learning from new judged queries.",
+        "report": "Write a page about a model and its evidence.",
+        "explain": "Show what each ranker contributes.",
+        "export": "Write a model for a search engine.",
+        "sample": "Write the small files of the quickstart.",
+        "rank": "Rank a collection's texts.",
+        "reproduce": "Repeat the paper's experiment.",
+        "collections": "List, show and download test collections.",
+        "cache": "Show the size of the cache, or clear it.",
+    }
 
 
 app = typer.Typer(
@@ -63,31 +48,13 @@ app = typer.Typer(
     invoke_without_command=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    context_settings=SETTINGS,
 )
-for verb in (
-    inspect,
-    evaluate,
-    compare,
-    fuse,
-    fit,
-    update,
-    report,
-    explain,
-    export,
-    rank,
-    reproduce,
-    collections,
-    cache,
-):
-    verb.add_to(app)
 
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from genm import __version__
-
-        typer.echo(f"genm {__version__}")
+        typer.echo(f"genm {genm.__version__}")
         raise typer.Exit
 
 
@@ -98,6 +65,6 @@ def options(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Show the help where no verb is named."""
+    """Show the help if no verb is given."""
     if ctx.invoked_subcommand is None:
         typer.echo(ctx.get_help())

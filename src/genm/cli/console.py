@@ -12,7 +12,7 @@ import shutil
 import sys
 import textwrap
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
@@ -123,6 +123,22 @@ class Format(StrEnum):
 Output = Annotated[Format, typer.Option("--format", help="How to print: table, tsv or json.", metavar="FORMAT")]
 
 
+def show(
+    output: Format,
+    *,
+    json: Callable[[], Any],
+    tsv: Callable[[], Iterable[Sequence[str]]],
+    table: Callable[[], None],
+) -> None:
+    """Print a result in the format asked for: one JSON document, tab-separated rows, or tables for people."""
+    if output is Format.json:
+        print_json(json())
+    elif output is Format.tsv:
+        print_tsv(tsv())
+    else:
+        table()
+
+
 def plain(text: str) -> str:
     """Return text on one line: control characters, tabs among them, are written as Python writes them."""
     return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
@@ -174,7 +190,7 @@ def print_table(
         left=left,
         bold=_best_cells(cells, best, left) if styled else frozenset(),
         width=shutil.get_terminal_size().columns if on_terminal else None,
-        rule=_rule(),
+        rule="─" if can_print("─") else "-",
     )
     print_lines([*([title, ""] if title else []), *lines, ""])
 
@@ -184,12 +200,13 @@ def _best_cells(cells: Sequence[Sequence[str]], best: Sequence[int], left: int) 
     return frozenset((r, c) for c, top in columns for r, row in enumerate(cells) if row[c] == cells[top][c])
 
 
-def _rule() -> str:
+def can_print(letters: str) -> bool:
+    """Whether the encoding of standard output has these letters."""
     try:
-        "─".encode(sys.stdout.encoding or "utf-8")
+        letters.encode(sys.stdout.encoding or "utf-8")
     except (UnicodeEncodeError, LookupError):
-        return "-"
-    return "─"
+        return False
+    return True
 
 
 def weight_text(weight: float) -> str:

@@ -2,6 +2,7 @@
 
 from genm.explain.agreement import Agreement, rank_agreement
 from genm.explain.attribution import Explained, QueryGains, contributions, explain_documents, gains_by_query
+from genm.explain.explanation import Explanation, QueryExplanation, explain_model, explain_query
 from genm.explain.plot import draw_worth
 from genm.explain.subset_choice import Choice, choose_exhaustively, choose_greedily
 from genm.explain.subsets import SubsetValues
@@ -20,7 +21,9 @@ __all__ = [
     "Agreement",
     "Choice",
     "Explained",
+    "Explanation",
     "Figure",
+    "QueryExplanation",
     "QueryGains",
     "RankerWorth",
     "SubsetValues",
@@ -30,6 +33,8 @@ __all__ = [
     "contributions",
     "draw_worth",
     "explain_documents",
+    "explain_model",
+    "explain_query",
     "gains_by_query",
     "measure_worth",
     "rank_agreement",
