@@ -346,7 +346,7 @@ def explain(
         aligned = learned.align(loaded, judged)
         for run in loaded.values():
             console.say_notes(run.notes)
-        console.say_notes((*(judged.notes if judged else ()), *aligned.notes))
+        console.say_notes((*(() if judged is None else judged.notes), *aligned.notes))
         if query is not None:
             one = genm.explain.explain_query(
                 learned, aligned, query, doc_id=doc, top=10 if top is None else top, measure=measure

@@ -34,7 +34,7 @@ def inspect(
         cut = options.depths(depth or [])
         aligned = genm.align_runs(loaded, judged, normalize="none", depth=cut, progress=progress)
         coverage = aligned.coverage()
-    console.say_notes(judged.notes if judged else ())
+    console.say_notes(() if judged is None else judged.notes)
     for run in loaded.values():
         console.say_notes(run.notes)
     console.say_notes(aligned.notes)
