@@ -50,4 +50,4 @@ def test_missing_evidence_and_evidence_of_other_data_are_computed_and_told(built
     (saved.parent / "m.evidence.json").unlink()
     again = report_model(built.model, other, path=saved, tell=told.append)
     assert again["headline"] == report["headline"]
-    assert told[1].endswith("m.evidence.json: cross-validating and refitting, which genm fit -o would have kept")
+    assert told[1].endswith("m.evidence.json (genm fit -o writes it): cross-validating and refitting")

@@ -1,4 +1,4 @@
-"""`genm compare`: is the difference between these runs real."""
+"""`genm compare`: do these runs differ significantly."""
 
 from collections.abc import Iterator
 from enum import StrEnum
@@ -37,11 +37,11 @@ def compare(
     measures: options.Measures = None,
     baseline: Annotated[str | None, typer.Option(help="Name of the run to compare with.", metavar="NAME")] = None,
     tests: Annotated[
-        list[str] | None, typer.Option(help="Of wilcoxon, t, randomization; all without it.", metavar="LIST")
+        list[str] | None, typer.Option(help="wilcoxon, t, randomization; default: all.", metavar="LIST")
     ] = None,
     correction: Annotated[Corrections, typer.Option(help="holm or none.", metavar="RULE")] = Corrections.holm,
     confidence: Annotated[float, typer.Option(help="Level of the confidence interval.", metavar="SHARE")] = 0.95,
-    resamples: Annotated[int, typer.Option(help="Of bootstrap and randomisation.", metavar="N")] = 10_000,
+    resamples: Annotated[int, typer.Option(help="Resamples of bootstrap and randomisation.", metavar="N")] = 10_000,
     seed: Annotated[int, typer.Option(help="Seed of the resamples.", metavar="N", min=0)] = 0,
     skip_missing: options.SkipMissing = False,
     lenient: options.Lenient = False,

@@ -1,4 +1,4 @@
-"""`genm explain`: what each ranker is worth, to the ensemble, to a query, to a document."""
+"""`genm explain`: what each ranker contributes to the measure, to a query, to a document."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any
@@ -15,12 +15,11 @@ from genm.io import write_text
 _BAR, _STRIP = 16, 25
 _MOST_PAIRS = 10
 
-TEXT = """Show what each ranker is worth: its share of the measure, and what is lost when it is left out.
+TEXT = """Show what each ranker contributes: its share of the measure, and what is lost without it.
 
-Every subset of the rankers is learned again and measured on queries held out, so no figure owes anything to
-queries that a weight was learned from. Up to 12 rankers all subsets are gone through; of more, --orders are
-sampled. With --query the model's weights explain one query: what each ranker gained or lost, and every document's
-score as a sum of what the rankers gave."""
+Every subset of the rankers is trained again and measured on held-out queries. All subsets of up to 12 rankers are
+evaluated; for more rankers, --orders are sampled. With --query, the model's weights explain one query: what each
+ranker gained or lost, and each document's score as the sum of the rankers' contributions."""
 EXAMPLES = (
     "genm explain --model model.json --qrels qrels.txt bm25=b.trec dense=d.trec",
     "genm explain --model m.json --qrels q.txt a.trec b.trec --plot worth.svg",
@@ -96,7 +95,7 @@ def as_tsv(
 
 
 def tables(model: "genm.Model", worth: "genm.explain.Worth", gains: "genm.explain.QueryGains") -> None:
-    """Print the tables, small pictures beside the figures, and what it all means in sentences."""
+    """Print the tables with small charts, and sentences that say what they mean."""
     measure = str(worth.measure)
     seen = f"{worth.n_subsets} subsets" if worth.n_orders is None else f"{worth.n_orders} orders"
     console.print_lines([
@@ -107,9 +106,9 @@ def tables(model: "genm.Model", worth: "genm.explain.Worth", gains: "genm.explai
     _shares(model, worth)
     _losses(worth)
     rows = [(f"{a} and {b}", f"{r:+.2f}", f"{top:.0%}", f"{more:.0%}") for a, b, r, top, more in _pairs(worth)]
-    left_out = f"; the {_MOST_PAIRS} most alike of {len(rows)} pairs" if len(rows) > _MOST_PAIRS else ""
+    left_out = f"; the {_MOST_PAIRS} most similar of {len(rows)} pairs" if len(rows) > _MOST_PAIRS else ""
     header = ["pair", "rank correlation", "top 10 shared", "top 100 shared"]
-    console.print_table(f"How alike they rank{left_out}", header, rows[:_MOST_PAIRS])
+    console.print_table(f"Similarity of the rankings{left_out}", header, rows[:_MOST_PAIRS])
     _by_query(gains)
     for sentence in genm.explain.sentences(worth):
         console.print_text(sentence)
@@ -132,7 +131,7 @@ def _shares(model: "genm.Model", worth: "genm.explain.Worth") -> None:
         )
         rows.append((part.name, *cells, _bar(part.shapley.value / most)))
     note = "; ± is the standard error of sampling" if sampled else ""
-    console.print_table(f"Shares of the whole, which sum to it{note}", header, rows)
+    console.print_table(f"Shapley values: shares of the measure, which sum to it{note}", header, rows)
 
 
 def _losses(worth: "genm.explain.Worth") -> None:
@@ -152,11 +151,11 @@ def _losses(worth: "genm.explain.Worth") -> None:
                 strip,
             )
         )
-    console.print_table("Lost when it is left out and the others are learned again", header, rows)
+    console.print_table("Loss without the ranker, with the others trained again", header, rows)
 
 
 def _by_query(gains: "genm.explain.QueryGains") -> None:
-    header = ["ranker", "mean", "helped", "hurt", "level", "helped most", "hurt most"]
+    header = ["ranker", "mean", "helped", "hurt", "equal", "helped most", "hurt most"]
     rows, gain, ids = [], gains.gain, list(gains.queries)
     for k, (name, mean) in enumerate(zip(gains.rankers, gains.mean_gain().tolist(), strict=True)):
         column = gain[:, k]
@@ -166,7 +165,7 @@ def _by_query(gains: "genm.explain.QueryGains") -> None:
             f"{ids[q]} {column[q]:+.3f}" if column[q] * sign > 0 else "" for q, sign in ((best, 1), (worst, -1))
         ]
         rows.append((name, _signed(mean), *counts, *ends))
-    title = f"On these queries, under the model's weights: {gains.measure} with it less without it"
+    title = f"On these queries, with the model's weights: {gains.measure} with the ranker minus without it"
     console.print_table(title, header, rows)
 
 
@@ -212,7 +211,7 @@ def query_tsv(model: "genm.Model", found: "genm.explain.QueryExplanation") -> It
 
 
 def query_tables(model: "genm.Model", found: "genm.explain.QueryExplanation") -> None:
-    """Print what each ranker did to one query and to its documents."""
+    """Print what each ranker contributed to one query and to its documents."""
     query, gains = found.query_id, found.gains
     if gains is not None:
         header = ["ranker", "weight", f"{gains.measure} without it", "gained"]
@@ -220,7 +219,8 @@ def query_tables(model: "genm.Model", found: "genm.explain.QueryExplanation") ->
             (name, f"{weight:.4f}", f"{gains.without[0, k]:.4f}", _signed(gains.gain[0, k]))
             for k, (name, weight) in enumerate(zip(model.rankers, model.weights, strict=True))
         ]
-        title = f"Query {query}: {gains.measure} {gains.value[0]:.4f}; the remaining weights keep their proportions"
+        value = f"{gains.measure} {gains.value[0]:.4f}"
+        title = f"Query {query}: {value}; without a ranker, the other weights keep their proportions"
         console.print_table(title, header, rows)
     header = ["", "document", "grade", "score", *(f"{name} (rank)" for name in model.rankers)]
     documents: list[tuple[str, ...]] = []
@@ -231,7 +231,9 @@ def query_tables(model: "genm.Model", found: "genm.explain.QueryExplanation") ->
         ]
         grade = "" if one.relevance is None else f"{one.relevance}"
         documents.append((f"{one.rank}", one.doc_id, grade, f"{one.score:.4f}", *parts))
-    console.print_table(f"Query {query}: the score is the sum of what the rankers gave", header, documents, left=2)
+    console.print_table(
+        f"Query {query}: the score is the sum of the rankers' contributions", header, documents, left=2
+    )
     if any(rank is None for one in found.documents for rank in one.ranks):
         console.print_text("(-): the ranker did not return the document; the model's rule for that applies.")
 
@@ -256,7 +258,7 @@ def _choice(choice: "genm.explain.Choice") -> dict[str, Any]:
 
 
 def _pairs(worth: "genm.explain.Worth") -> list[tuple[str, str, float, float, float]]:
-    """Return pairs of rankers with what they share, the most alike first."""
+    """Return the similarity of each pair of rankers, the most similar first."""
     agreement, names = worth.agreement, worth.agreement.rankers
     near, far = agreement.overlap
     pairs = [
@@ -307,23 +309,23 @@ def _strip(figure: "genm.explain.Figure", low: float, high: float) -> str:
 def explain(
     runs: options.Runs,
     model: Annotated[str, typer.Option(help="A model file of genm fit.", metavar="FILE")],
-    qrels: Annotated[str | None, typer.Option(help="Judgments; --query can do without.", metavar="FILE")] = None,
+    qrels: Annotated[str | None, typer.Option(help="Judgments; optional with --query.", metavar="FILE")] = None,
     query: Annotated[str | None, typer.Option("--query", help="Explain this query.", metavar="QUERY")] = None,
     doc: Annotated[
-        str | None, typer.Option("--doc", help="Of the query, explain this document.", metavar="DOC")
+        str | None, typer.Option("--doc", help="With --query: explain this document.", metavar="DOC")
     ] = None,
     top: Annotated[
-        int | None, typer.Option(help="Of the query, explain the top N; 10 without it.", metavar="N", min=1)
+        int | None, typer.Option(help="With --query: explain the top N (10).", metavar="N", min=1)
     ] = None,
     measure: Annotated[
         str | None,
-        typer.Option("--measure", help="What to measure and learn; else the model's.", metavar="MEASURE"),
+        typer.Option("--measure", help="Measure; default: the model's.", metavar="MEASURE"),
     ] = None,
-    method: Annotated[str | None, typer.Option(help="How to learn; else the model's.", metavar="NAME")] = None,
+    method: Annotated[str | None, typer.Option(help="Method; default: the model's.", metavar="NAME")] = None,
     folds: Annotated[int, typer.Option(help="Folds of the cross-validation.", metavar="N", min=2)] = 5,
-    orders: Annotated[int | None, typer.Option(help="Sample so many orders of the rankers.", metavar="N")] = None,
+    orders: Annotated[int | None, typer.Option(help="Number of orders to sample.", metavar="N")] = None,
     confidence: Annotated[float, typer.Option(help="Level of intervals and tests.", metavar="SHARE")] = 0.95,
-    margin: Annotated[float, typer.Option(help="A loss below this counts as nothing.", metavar="NUMBER")] = 0.005,
+    margin: Annotated[float, typer.Option(help="A loss below this is negligible.", metavar="NUMBER")] = 0.005,
     seed: Annotated[int, typer.Option(help="Seed of folds, orders and resamples.", metavar="N", min=0)] = 0,
     plot: Annotated[str | None, typer.Option(help="Draw the figures into this SVG.", metavar="FILE")] = None,
     lenient: options.Lenient = False,
@@ -392,11 +394,9 @@ def _check_options(
     if doc is not None and top is not None:
         raise InputError("--doc explains one document and --top several. Leave one of them out.")
     if query is not None and plot is not None:
-        raise InputError("--plot draws the worth of the rankers over all queries. Leave --query out.")
+        raise InputError("--plot draws figures over all queries. Leave --query out.")
     if query is None and qrels is None:
-        raise InputError(
-            "expected --qrels FILE: what a ranker is worth is measured on judgments. Give them, or --query."
-        )
+        raise InputError("expected --qrels FILE: contributions are measured on judgments. Give them, or --query.")
 
 
 command = make_verb(explain, TEXT, EXAMPLES)

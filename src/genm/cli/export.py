@@ -1,4 +1,4 @@
-"""`genm export`: learned weights in the form that a search engine takes."""
+"""`genm export`: a model as the configuration of a search engine."""
 
 from typing import Annotated, Any
 
@@ -12,10 +12,10 @@ from genm.io import write_text
 
 TEXT = """Write a model as the request, pipeline, profile or code of a search engine.
 
-A model that the engine would rank otherwise is refused, with the reason and the nearest exact way; --approximate
-writes it all the same. Given the runs too, it comes as near as the engine allows on them, and measures for how many
-queries the engine's first 10 documents differ from the model's. --list shows the engines and, given a model, which
-of them take it exactly."""
+A model that the engine would rank differently is refused, with the reason and the closest exact alternative;
+--approximate writes it anyway. Given runs as well, the approximation is fitted to them, and a note says for how
+many queries the engine's top 10 differs from the model's. --list shows the engines and, given a model, which of
+them reproduce it exactly."""
 EXAMPLES = (
     "genm export --to opensearch model.json -o opensearch.json",
     "genm export --to qdrant model.json --set dense.field=vector --set size=20",
@@ -41,7 +41,7 @@ def export(
     to: Annotated[
         str | None,
         typer.Option(
-            help="The engine; without it, the one that the model was trained for.",
+            help="Engine; default: the one that the model was trained for.",
             metavar="NAME",
             autocompletion=target_names,
         ),
@@ -51,7 +51,7 @@ def export(
         typer.Option("--set", help="NAME=VALUE or RANKER.NAME=VALUE; may be repeated.", metavar="SETTING"),
     ] = None,
     approximate: Annotated[
-        bool, typer.Option("--approximate", help="Write it even if the engine ranks otherwise.")
+        bool, typer.Option("--approximate", help="Write it even if the engine ranks differently.")
     ] = False,
     list_: Annotated[bool, typer.Option("--list", help="List the engines; write nothing.")] = False,
     output: Annotated[
@@ -65,11 +65,11 @@ def export(
     """Write the engine's text; or list the engines."""
     if list_:
         if runs or to or settings or approximate or path != "-":
-            raise InputError("--list takes a model and --format, no more. Leave the rest out.")
+            raise InputError("--list takes only a model and --format. Leave the other options out.")
         _list(None if model_path is None else genm.load_model(model_path), output or console.Format.table)
         return
     if output is not None:
-        raise InputError("--format is for --list; an engine's text has a form of its own. Leave it out.")
+        raise InputError("--format belongs to --list; the engine decides the format of an export. Leave it out.")
     if model_path is None:
         raise InputError("expected a model file of genm fit; found none. To see the engines: genm export --list")
     options.check_output(path)
@@ -113,7 +113,7 @@ def _trained_for(model: "genm.Model", path: str) -> str:
 
 
 def _settings(values: list[str]) -> dict[str, str]:
-    """Return the settings by name; a value may hold anything, commas and = among it."""
+    """Return the settings by name; a value may hold any character, also commas and =."""
     found: dict[str, str] = {}
     for item in values:
         name, equals, value = item.partition("=")
@@ -146,7 +146,7 @@ def _table(rows: list[dict[str, Any]], *, for_model: bool) -> None:
 
 
 def _shortened(reasons: list[str]) -> str:
-    """Return the first reason, which is enough to know that there is one; tsv and json have them all."""
+    """Return the first reason and how many follow; tsv and json have them all."""
     return reasons[0] + (f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else "") if reasons else ""
 
 

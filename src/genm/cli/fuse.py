@@ -56,7 +56,7 @@ def fuse(
         ),
     ] = None,
     depth: options.Depth = None,
-    k: Annotated[float | None, typer.Option("--k", help="The constant of rrf; 60 without it.", metavar="N")] = None,
+    k: Annotated[float | None, typer.Option("--k", help="Constant of rrf; default: 60.", metavar="N")] = None,
     top: Annotated[
         int | None, typer.Option(help="Write at most N documents per query.", metavar="N", min=1)
     ] = None,

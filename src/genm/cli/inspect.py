@@ -11,7 +11,7 @@ from genm.cli.commands import make_verb
 
 TEXT = """Look at runs before anything is learned from them: size, scale of scores, ties, missing scores, overlap.
 
-With --qrels also the share of the top documents that somebody judged, and queries without relevant documents."""
+With --qrels also the share of judged documents at the top, and the number of queries without relevant documents."""
 EXAMPLES = (
     "genm inspect bm25=bm25.trec dense=dense.trec",
     "genm inspect bm25=bm25.trec dense=dense.trec --qrels qrels.txt",

@@ -15,24 +15,24 @@ from genm.progress import Progress, silent
 
 STDIN = "-"
 
-Lenient = Annotated[bool, typer.Option("--lenient", help="Repair what can be repaired, and say how often.")]
+Lenient = Annotated[bool, typer.Option("--lenient", help="Repair errors where possible, and say how many.")]
 Judgments = Annotated[str, typer.Argument(help="Judgments: TREC qrels or a table.", metavar="QRELS")]
 Runs = Annotated[list[str], typer.Argument(help="Runs as NAME=FILE, or FILE (named after itself).", metavar="RUN")]
 OutputFile = Annotated[
     str, typer.Option("--output", "-o", help="File to write; - is standard output.", metavar="FILE")
 ]
-Level = Annotated[int, typer.Option("--rel", help="Grades from this level on count as relevant.", metavar="GRADE")]
+Level = Annotated[int, typer.Option("--rel", help="Lowest grade that counts as relevant.", metavar="GRADE")]
 Depth = Annotated[
     list[str] | None, typer.Option(help="Use the top N of each run; or NAME=N for each.", metavar="LIST")
 ]
-SkipMissing = Annotated[bool, typer.Option("--skip-missing", help="Leave out judged queries that a run lacks.")]
+SkipMissing = Annotated[bool, typer.Option("--skip-missing", help="Skip judged queries that a run lacks.")]
 
 EXAMPLE_WIDTH = 74
-"""Examples are no longer than this, so that they stand on one line each in a window of 80 columns."""
+"""Examples are no longer than this, so that each fits on one line of 80 columns."""
 
 
 class DuplicateRule(StrEnum):
-    """What happens to a document that comes twice for one query."""
+    """What to do with a document that occurs twice for one query."""
 
     error = "error"
     max = "max"
@@ -88,7 +88,7 @@ def split_list(values: Iterable[str]) -> list[str]:
 def named_paths(arguments: Sequence[str], *others: str | None) -> dict[str, str]:
     """Return name -> path for arguments written NAME=FILE or FILE; two runs never share a name.
 
-    `others` are further files that the command reads; standard input serves only one of all.
+    `others` are further files that the command reads; only one of all may be standard input.
     """
     found: dict[str, str] = {}
     for argument in arguments:
@@ -132,7 +132,7 @@ def read_judgments(path: str, *, lenient: bool, progress: Progress = silent) -> 
 def check_output(path: str | None, *, standard: bool = True) -> None:
     """Refuse a file that could not be written, before the work and not after it.
 
-    `standard` says whether standard output (-) will do.
+    `standard` says whether standard output (-) is allowed.
     """
     if path is None:
         return

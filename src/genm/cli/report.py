@@ -15,11 +15,11 @@ from genm.cli.commands import make_verb
 from genm.errors import InputError
 from genm.io import write_text
 
-TEXT = """Show what a model is worth: gains and whether they are luck, weights and how sure they are, every query.
+TEXT = """Report on a model: gains and their significance, weights and their uncertainty, every query.
 
-The page is one HTML file that asks the network for nothing; md, tex and json are for papers and pipelines. Folds
-and refits are read from the file that `genm fit` keeps beside the model; where it is missing, or of other data,
-they are computed. Large data are sampled, and the report says where. Without --format the output's name decides."""
+The page is one self-contained HTML file; md, tex and json are for papers and pipelines. Cross-validation and refits
+are read from the file that `genm fit` writes beside the model; if it is missing or belongs to other data, they are
+computed. Large data are sampled, and the report says where. Without --format, the output's file name decides."""
 EXAMPLES = (
     "genm report --model model.json --qrels q.txt b.trec d.trec -o report.html",
     "genm report --model model.json --qrels q.txt b.trec d.trec --format md",
@@ -41,7 +41,7 @@ def report(
     model_path: Annotated[str, typer.Option("--model", help="A model file of genm fit.", metavar="FILE")],
     qrels: Annotated[str, typer.Option(help="The judgments.", metavar="FILE")],
     query_weights: Annotated[
-        str | None, typer.Option(help="Query weights, if fit was given some.", metavar="FILE")
+        str | None, typer.Option(help="Query weights, if genm fit used them.", metavar="FILE")
     ] = None,
     texts: Annotated[
         str | None, typer.Option(help="Texts of documents: id TAB text, or JSON lines.", metavar="FILE")
@@ -50,9 +50,11 @@ def report(
         str | None, typer.Option(help="Texts of queries, in the same forms.", metavar="FILE")
     ] = None,
     queries: Annotated[
-        int | None, typer.Option(help="Queries that open to their documents; 200 without it.", metavar="N", min=0)
+        int | None, typer.Option(help="Queries shown with their documents; default: 200.", metavar="N", min=0)
     ] = None,
-    title: Annotated[str | None, typer.Option(help="Title; else the model's file name.", metavar="TEXT")] = None,
+    title: Annotated[
+        str | None, typer.Option(help="Title; default: the model's file name.", metavar="TEXT")
+    ] = None,
     form: Annotated[
         ReportFormat | None, typer.Option("--format", help="html, md, json or tex.", metavar="FORMAT")
     ] = None,
@@ -67,7 +69,7 @@ def report(
     kind = form or _by_name(path)
     _check_not_read(path, (model_path, *named.values(), *others))
     if kind is ReportFormat.html and path == options.STDIN and sys.stdout.isatty():
-        raise InputError("a page is not for reading on a terminal. Write it to a file: -o report.html")
+        raise InputError("expected a file for the HTML page; found a terminal. Name one: -o report.html")
     model = genm.load_model(model_path)
     genm.model.check_rankers(model, tuple(named), model_path)
     chosen = {"--query-weights": query_weights, "--texts": texts, "--query-texts": query_texts}
@@ -126,7 +128,9 @@ def _check_not_read(path: str, inputs: Iterable[str | None]) -> None:
         return
     for name in inputs:
         if name not in (None, options.STDIN) and Path(name).exists() and Path(path).samefile(name):
-            raise InputError(f"{path}: expected a file that is not read here; it would be lost. Name another one.")
+            raise InputError(
+                f"{path}: expected a file to write; found an input, which would be lost. Name another."
+            )
 
 
 def _command(runs: list[str], path: str, form: ReportFormat, chosen: dict[str, str | None]) -> str:

@@ -1,4 +1,4 @@
-"""`genm reproduce`: the paper's experiment, run again."""
+"""`genm reproduce`: the paper's experiment, repeated."""
 
 import shlex
 from pathlib import Path
@@ -12,13 +12,13 @@ from genm.cli.commands import make_verb
 from genm.cli.compilation import compile_in_background
 
 PAPERS = "med,cran,cisi,cacm,mc"
-TEXT = f"""Run the paper's experiment again: every table and figure, its numbers beside ours.
+TEXT = f"""Repeat the paper's experiment: every table and figure, with the printed numbers beside ours.
 
 Ranks the collections by TFIDF, LSA, pLSI and LDI, learns weights by every method on one half of the judged queries,
 measures on the other half, and averages over seeded splits. Writes a folder with one self-contained page, tables
 (Markdown, CSV), figures (SVG) and a manifest. Without --collections they are the paper's five, {PAPERS}, which
-need the SMART collections (--data or GENM_DATA); pydocs needs no data. Figures need the extra `plots`. What was
-ranked before is read back from the cache."""
+need the SMART collections (--data or GENM_DATA); pydocs needs no data. Figures need the extra `plots`. Rankings are
+cached on disk."""
 EXAMPLES = (
     "genm reproduce -o results/",
     "genm reproduce --collections med --splits 2 -o first-page/",
@@ -31,12 +31,12 @@ def reproduce(
         list[str] | None, typer.Option(help="Collections, comma-separated; may be repeated.", metavar="LIST")
     ] = None,
     splits: Annotated[int, typer.Option(help="Seeded splits into two halves.", metavar="N", min=1)] = 10,
-    seed: Annotated[int, typer.Option(help="Of the first split; the others follow.", metavar="N", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the first split; the others follow.", metavar="N", min=0)] = 0,
     output: Annotated[str, typer.Option("--output", "-o", help="Folder for the page.", metavar="DIR")] = "results",
     data: Annotated[
         str | None, typer.Option(help="Folder of the SMART collections; else GENM_DATA.", metavar="DIR")
     ] = None,
-    no_figures: Annotated[bool, typer.Option("--no-figures", help="Leave the figures out.")] = False,
+    no_figures: Annotated[bool, typer.Option("--no-figures", help="Write no figures.")] = False,
     paper_rankers: Annotated[
         bool, typer.Option("--paper-rankers", help="Leave out the table with BM25 and the dense rankers.")
     ] = False,

@@ -69,7 +69,7 @@ def _evidence(
     """Return the evidence and the file it was read from; None if it had to be computed."""
     beside = evidence_path(Path(path))
     if not beside.exists():
-        tell(f"no {beside}: cross-validating and refitting, which genm fit -o would have kept")
+        tell(f"no {beside} (genm fit -o writes it): cross-validating and refitting")
         return compute_evidence(aligned, model, progress=progress), None
     kept = load_evidence(beside)
     reason = mismatch(kept, model, fingerprint(aligned))
