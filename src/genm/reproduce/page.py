@@ -72,6 +72,7 @@ _PACKAGES = (
 )  # fmt: skip
 
 PAGE = "index.html"
+"""The page's name in the folder."""
 
 
 def render(
