@@ -46,7 +46,7 @@ def test_serving_and_exporting_load_no_learner() -> None:
 def test_packages_load_when_they_are_used() -> None:
     code = "import sys, genm; print('genm.explain' in sys.modules, genm.explain.explain_model.__module__)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout == "False genm.explain.explanation\n"
+    assert found.stdout == "False genm.explain.worth\n"
 
 
 def test_a_package_that_loads_when_used_is_there() -> None:

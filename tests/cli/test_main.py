@@ -13,7 +13,7 @@ import typer
 
 import genm as package
 from genm import cli
-from genm.cli.app import Verbs, app
+from genm.cli.app import VERBS, app
 from genm.cli.compilation import MESSAGE
 
 HEAVY = ("numpy", "numba", "llvmlite", "polars", "scipy", "rich", "narwhals", "pandas", "pyarrow", "matplotlib")
@@ -42,7 +42,7 @@ def test_without_a_verb_it_helps(genm):
     assert found.out == genm("--help").out
 
 
-@pytest.mark.parametrize("verb", Verbs.summaries)
+@pytest.mark.parametrize("verb", VERBS)
 def test_help_lists_the_verbs(genm, verb):
     assert f"\n  {verb} " in genm("--help").out
 
@@ -50,14 +50,14 @@ def test_help_lists_the_verbs(genm, verb):
 def test_every_module_of_a_verb_is_listed():
     folder = Path(cli.__file__).parent
     found = {path.stem for path in folder.glob("*.py") if "\ncommand = " in path.read_text(encoding="utf-8")}
-    assert found == set(Verbs.summaries)
+    assert found == set(VERBS)
 
 
 def test_the_list_of_verbs_imports_none_of_them():
     code = (
         "import sys\n"
-        "from genm.cli.app import Verbs\n"
-        "print([name for name in Verbs.summaries if f'genm.cli.{name}' in sys.modules])\n"
+        "from genm.cli.app import VERBS\n"
+        "print([name for name in VERBS if f'genm.cli.{name}' in sys.modules])\n"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout == "[]\n"
@@ -139,7 +139,7 @@ class TestProcess:
         assert child.returncode == 143
         assert list(tmp_path.iterdir()) == []
 
-    @pytest.mark.parametrize("words", ["--help", "--version", *(f"{verb} --help" for verb in Verbs.summaries)])
+    @pytest.mark.parametrize("words", ["--help", "--version", *(f"{verb} --help" for verb in VERBS)])
     def test_it_starts_without_anything_heavy(self, words):
         """Which is what lets it start at once; how long that takes, `python -m benchmarks startup` tells."""
         code = (

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.models import OptionInfo
 
-from genm.cli.app import app
-from genm.cli.commands import described
+from genm.cli.app import app, described
 from genm.cli.options import (
     EXAMPLE_WIDTH,
     DuplicateRule,

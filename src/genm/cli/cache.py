@@ -4,7 +4,7 @@ import typer
 
 import genm
 from genm.cli import console
-from genm.cli.commands import add_verb, make_group
+from genm.cli.app import add_verb, make_group
 
 TEXT = """Expensive results (fitted rankers, their scores, the collection pydocs) are cached on disk, keyed by
 content. The folder is the user's cache folder of the system, or GENM_CACHE. Clearing it costs time, never data."""

@@ -7,7 +7,7 @@ import typer
 
 import genm
 from genm.cli import console
-from genm.cli.commands import add_verb, make_group
+from genm.cli.app import add_verb, make_group
 
 TEXT = "Test collections: list them, look into one, download one."
 LIST = "List the collections that have a name, and whether they are on this machine."

@@ -9,7 +9,7 @@ import typer
 
 import genm
 from genm.cli import console, options
-from genm.cli.commands import make_verb
+from genm.cli.app import make_verb
 from genm.formatting import p_text
 
 DEFAULT = "AP,P@10,nDCG@10"

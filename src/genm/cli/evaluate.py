@@ -8,7 +8,7 @@ import typer
 
 import genm
 from genm.cli import console, options
-from genm.cli.commands import make_verb
+from genm.cli.app import make_verb
 
 DEFAULT = "AP,P@10,nDCG@10,RR"
 TEXT = f"""Measure runs against judgments, as `trec_eval -c` does.

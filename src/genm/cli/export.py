@@ -6,7 +6,7 @@ import typer
 
 import genm
 from genm.cli import console, options
-from genm.cli.commands import make_verb
+from genm.cli.app import make_verb
 from genm.errors import InputError
 from genm.io import write_text
 

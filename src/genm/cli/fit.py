@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from genm.cli.commands import make_verb
+from genm.cli.app import make_verb
 from genm.cli.compilation import compile_in_background
 from genm.cli.console import (
     Format,

@@ -7,7 +7,7 @@ import typer
 
 import genm
 from genm.cli import console, options
-from genm.cli.commands import make_verb
+from genm.cli.app import make_verb
 from genm.errors import InputError
 
 TEXT = """Fuse runs into one: by a rule, by weights you give, or by a model that `genm fit` learned.

@@ -7,7 +7,7 @@ import typer
 
 import genm
 from genm.cli import console, options
-from genm.cli.commands import make_verb
+from genm.cli.app import make_verb
 
 TEXT = """Look at runs before anything is learned from them: size, scale of scores, ties, missing scores, overlap.
 

@@ -8,7 +8,7 @@ import typer
 
 import genm
 from genm.cli import console, options
-from genm.cli.commands import make_verb
+from genm.cli.app import make_verb
 from genm.io import make_folder
 
 DEFAULT = "tfidf,lsa,plsi,ldi"

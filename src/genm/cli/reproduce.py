@@ -8,7 +8,7 @@ import typer
 
 import genm
 from genm.cli import console, options
-from genm.cli.commands import make_verb
+from genm.cli.app import make_verb
 from genm.cli.compilation import compile_in_background
 
 PAPERS = "med,cran,cisi,cacm,mc"

@@ -6,7 +6,7 @@ import typer
 
 import genm
 from genm.cli import console
-from genm.cli.commands import make_verb
+from genm.cli.app import make_verb
 
 TEXT = """Write the small files that the quickstart uses: bm25.trec, dense.trec and qrels.txt.
 
