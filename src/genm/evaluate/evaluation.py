@@ -4,7 +4,7 @@ A run's table holds millions of ids, the judgments' far fewer. A filter over the
 the run's ids; only the others are compared in full.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -291,6 +291,14 @@ class Curve:
     precision: Floats
     evaluation: Evaluation
     """The values behind the means, query by query, with the notes."""
+
+
+def evaluate_runs(
+    runs: Mapping[str, Run], qrels: Qrels, measures: object, *, skip_missing: bool = False
+) -> dict[str, Evaluation]:
+    """Measure several runs against the same judgments, as `evaluate_run` does; the result has the runs' names."""
+    wanted = parse_measures(measures)
+    return {name: evaluate_run(run, qrels, wanted, skip_missing=skip_missing) for name, run in runs.items()}
 
 
 def evaluate_run(run: Run, qrels: Qrels, measures: object, *, skip_missing: bool = False) -> Evaluation:

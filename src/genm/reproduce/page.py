@@ -1,6 +1,7 @@
 """The experiment as a folder: an HTML page, tables, figures, results, and what they were made from."""
 
 import json
+import os
 import platform
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -9,17 +10,17 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from genm._math.parallel import n_threads
-from genm.errors import InputError
 from genm.evidence import fingerprint
-from genm.io import write_text
+from genm.io import make_folder, write_text
+from genm.plotting import new_figure
 from genm.progress import Progress, silent
 from genm.records import Note
 from genm.report.html import escape, facts, folded, html_page, isolated, table
-from genm.reproduce.experiment import FOLDS
+from genm.reproduce.experiment import FOLDS, reproduce
 from genm.reproduce.figures import Drawing, draw_figures
 from genm.reproduce.findings import Finding, findings_of
 from genm.reproduce.methods import CLIMBS, PROFILE
-from genm.reproduce.paper import DEPARTURES, PAPER_BETA
+from genm.reproduce.paper import COLLECTIONS, DEPARTURES, PAPER_BETA
 from genm.reproduce.results import MEASURES, Cell, MethodResult, Results, ResultTable
 from genm.version import __version__
 
@@ -71,6 +72,7 @@ _PACKAGES = (
 )  # fmt: skip
 
 PAGE = "index.html"
+"""The page's name in the folder."""
 
 
 def render(
@@ -242,13 +244,27 @@ def _version(name: str) -> str | None:
         return None
 
 
-def make_folder(folder: Path) -> Path:
-    """Return the folder, made if need be: before the long work, not after it."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{folder}: cannot make this folder ({error.strerror}). Choose another.") from None
-    return folder
+def reproduce_to_folder(
+    folder: str | os.PathLike[str],
+    collections: Sequence[str] = tuple(COLLECTIONS),
+    *,
+    splits: int = 10,
+    seed: int = 0,
+    data: str | os.PathLike[str] | None = None,
+    further: bool = True,
+    figures: bool = True,
+    command: str = "",
+    progress: Progress = silent,
+) -> Results:
+    """Run the experiment (see `reproduce`) and write page, tables, figures and manifest into a folder.
+
+    `figures` needs the extra `plots`. `command` is what the page tells its readers to type.
+    """
+    if figures:
+        new_figure()  # a missing extra is an error before the long work, not after it
+    place = make_folder(folder)
+    results = reproduce(collections, splits=splits, seed=seed, data=data, further=further, progress=progress)
+    return write_folder(results, place, command=command, figures=figures, progress=progress)
 
 
 def write_folder(
