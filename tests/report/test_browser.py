@@ -14,9 +14,9 @@ from genm.align import align_runs
 from genm.evaluate import evaluate_aligned
 from genm.ids import Ids
 from genm.records import Qrels, ranked_run
-from genm.report.html import decimals
 from genm.report.payload import pack
 from genm.report.queries import sliders_of
+from genm.templating import decimals
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="needs Playwright's Python client")
 expect = sync_api.expect
