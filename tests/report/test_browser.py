@@ -46,6 +46,15 @@ def test_every_chart_is_drawn_and_named(visit, report):
         assert drawings.first.get_attribute("role") == "img"
 
 
+@pytest.mark.parametrize("width", [390, 740, 800, 1030, 1280])
+def test_a_query_has_a_readable_place_in_its_table_at_every_width(visit, report, width):
+    page = visit(report, viewport={"width": width, "height": 900}).page
+    cell = page.locator("#query-table tbody th").first.bounding_box()
+    assert cell["width"] >= 80
+    for head in page.locator("#query-table thead th:visible").all():
+        assert head.evaluate("node => node.scrollWidth <= node.clientWidth + 1"), head.inner_text()
+
+
 def test_ap_in_the_page_is_pythons_to_the_bit(visit, report):
     aligned = made_up(0, n_queries=24, quality=tuple(np.linspace(1.0, 0.3, 3)))
     opened = visit(report)
