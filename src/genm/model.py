@@ -13,14 +13,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import NoneType
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
+from genm import charts, display
 from genm.align import Aligned, align_runs
 from genm.errors import ModelError
 from genm.fuse import fuse_runs
 from genm.io import whole_file
 from genm.normalizers import Normalizer
 from genm.records import Qrels, Run, check_kind
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 MODEL_VERSION = 1
 _HEAD = "genm-model"
@@ -62,6 +66,19 @@ class Model:
     def __repr__(self) -> str:
         """Say the weights and how they came about, on one line."""
         return f"<Model by {self.method!r} for {self.measure}: {named_weights(self.rankers, self.weights)}>"
+
+    def _repr_html_(self) -> str:
+        return display.model(self)
+
+    @property
+    def ranker_weights(self) -> dict[str, float]:
+        """The weights by the names of their rankers."""
+        return dict(zip(self.rankers, self.weights, strict=True))
+
+    def plot(self, *, ax: "Axes | None" = None) -> "Axes":
+        """Draw the weights; needs the extra `plots`."""
+        title = f"Weights by {self.method} for {self.measure}"
+        return charts.plot_weights(self.rankers, self.weights, title=title, ax=ax)
 
     def align(self, runs: Mapping[str, Run], qrels: Qrels | None = None) -> Aligned:
         """Align runs as training did: the model's rankers in its order, its normalisers, its depths."""

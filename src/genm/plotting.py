@@ -114,6 +114,20 @@ def new_figure(
     return figure, list(axes.flat)
 
 
+def managed_axes(width: float = 6.4, height: float = 4.0) -> "Axes":
+    """Return the axes of a new figure that pyplot manages: a notebook shows it, `plt.close` frees it."""
+    return managed_figure(width, height)[1][0]
+
+
+def managed_figure(width: float, height: float, *, columns: int = 1) -> "tuple[Figure, list[Axes]]":
+    """Return a new figure that pyplot manages, and its axes."""
+    with style():
+        import matplotlib.pyplot as plt
+
+        figure, axes = plt.subplots(1, columns, figsize=(width, height), squeeze=False)
+    return figure, list(axes.flat)
+
+
 def to_svg(figure: "Figure", title: str, description: str = "") -> str:
     """Return the drawing as SVG text: the same figure always gives the same bytes.
 

@@ -120,15 +120,19 @@ def evidence_from_json(document: object, place: str = "evidence") -> Kept:
     fold, per_query = _floats(top, "fold", (n,)).astype(np.int64), _floats(top, "held_out", (n,))
     if n == 0 or not ((fold >= 0) & (fold < len(folds))).all():
         raise ModelError(f'{place}: expected "fold" to number the {len(folds)} folds from 0 on for each query.')
+    measure = parse_measure(top.take("measure", str))
     evidence = Evidence(
-        measure=parse_measure(top.take("measure", str)),
+        measure=measure,
         query_ids=query_ids,
         train=_floats(top, "train", (n,)),
         held_out=HeldOut(
-            per_query,
-            weighted_mean(per_query, query_weights),
-            fold,
-            np.array([_floats(row, "weights", (n_rankers,)) for row in folds]),
+            per_query=per_query,
+            mean=weighted_mean(per_query, query_weights),
+            fold=fold,
+            weights=np.array([_floats(row, "weights", (n_rankers,)) for row in folds]),
+            query_ids=query_ids,
+            rankers=rankers,
+            measure=str(measure),
         ),
         singles=_columns(top, "singles", n, rankers),
         rules=_columns(top, "rules", n),

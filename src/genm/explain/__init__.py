@@ -2,7 +2,7 @@
 
 from genm.explain.agreement import Agreement, rank_agreement
 from genm.explain.attribution import Explained, QueryGains, contributions, explain_documents, gains_by_query
-from genm.explain.plot import draw_worth
+from genm.explain.plot import draw_worth, plot_worth
 from genm.explain.subset_choice import Choice, choose_exhaustively, choose_greedily
 from genm.explain.subsets import SubsetValues
 from genm.explain.text import sentences
@@ -32,6 +32,7 @@ __all__ = [
     "explain_documents",
     "gains_by_query",
     "measure_worth",
+    "plot_worth",
     "rank_agreement",
     "sampled_orders",
     "sampled_values",
