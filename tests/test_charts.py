@@ -1,5 +1,7 @@
 """Charts of results: what is drawn are the values of the object, under their names."""
 
+import sys
+
 import numpy as np
 import pytest
 from problems import made_up
@@ -108,6 +110,24 @@ def test_the_axes_may_be_given(gathered):
     assert figure.axes == [axes]
 
 
+def test_what_the_first_figure_switches_on_stays_on(gathered, monkeypatch):
+    """In a notebook the first figure loads the backend, which switches the display of figures on."""
+    import matplotlib.pyplot as plt
+
+    make = plt.subplots
+
+    def first_figure(*words, **options):
+        plt.ion()
+        return make(*words, **options)
+
+    monkeypatch.setattr(plt, "subplots", first_figure)
+    try:
+        gathered[0].plot()
+        assert plt.isinteractive()
+    finally:
+        plt.ioff()
+
+
 def test_settings_of_the_user_stay_as_they_are(gathered):
     import matplotlib as mpl
 
@@ -124,6 +144,7 @@ def test_the_worth_of_rankers_is_drawn(aligned):
 
 
 def test_without_matplotlib_the_error_has_the_install_line(gathered, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'genm\[plots\]'"):
         gathered[0].plot()

@@ -25,8 +25,8 @@ def plot_values(
 ) -> "Axes":
     """Draw one bar per query, from the highest value to the lowest, with the mean as a line."""
     order = np.argsort(-values, kind="stable")
+    axes = ax or plotting.managed_axes(7.2, 3.4)
     with plotting.style():
-        axes = ax or plotting.managed_axes(7.2, 3.4)
         look = plotting.series(0)
         axes.bar(range(len(order)), values[order], color=look["color"], width=0.8)
         mean = float(values.mean())
@@ -56,8 +56,8 @@ def plot_differences(
 ) -> "Axes":
     """Draw one difference per row with its interval; filled where the interval excludes 0."""
     places = range(len(labels))[::-1]
+    axes = ax or plotting.managed_axes(7.2, 1.2 + 0.42 * len(labels))
     with plotting.style():
-        axes = ax or plotting.managed_axes(7.2, 1.2 + 0.42 * len(labels))
         color = plotting.series(0)["color"]
         axes.axvline(0.0, color=plotting.INK, linewidth=0.9)
         for place, value, low, high in zip(places, differences, lows, highs, strict=True):
@@ -86,8 +86,8 @@ def plot_weights(
 ) -> "Axes":
     """Draw one bar per ranker; `samples`, (refits, K), are drawn as ticks on it."""
     places = range(len(rankers))[::-1]
+    axes = ax or plotting.managed_axes(7.2, 1.2 + 0.42 * len(rankers))
     with plotting.style():
-        axes = ax or plotting.managed_axes(7.2, 1.2 + 0.42 * len(rankers))
         axes.barh(places, weights, height=_BAR, color=plotting.series(0)["color"], alpha=0.8)
         if samples is not None and len(samples):
             for place, column in zip(places, samples.T, strict=True):

@@ -1,6 +1,8 @@
 """How long work reports its progress: a callable passed down. `bars` gives one that draws.
 
-    with genm.progress.bars() as progress:
+    from genm.progress import bars
+
+    with bars() as progress:
         held_out = cross_validate(aligned, AutoFuser, "AP", progress=progress)
 
 Library code never draws by itself: `silent` is the default everywhere.
