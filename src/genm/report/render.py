@@ -1,4 +1,4 @@
-"""From a report to text, in any of its forms; the HTML page with the scripts and data that travel with it."""
+"""A report as text in each of its formats; the HTML page with its scripts and data."""
 
 import base64
 import json
