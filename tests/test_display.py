@@ -162,11 +162,18 @@ def test_an_empty_query_is_shown():
 
 
 def test_what_training_returns_is_shown_whole(shown):
-    trained = types.SimpleNamespace(model=shown["model"], evidence=shown["evidence"])
+    note = Note("x", 1, "something was left out")
+    trained = types.SimpleNamespace(
+        model=shown["model"], evidence=shown["evidence"], verdict="Good.", notes=(note,)
+    )
     told = Reader(display.trained(trained)).words
     assert "Trained model" in told
-    assert "Gain, held out" in told
-    assert "Weights learned without each fold" in told
+    for part in ("Good.", "Gain, held out", "Weights learned without each fold", "something was left out"):
+        assert part in told
+    trained.evidence = None
+    told = Reader(display.trained(trained)).words
+    assert "dense 0.5000" in re.sub(r"\s+", " ", told)
+    assert "Gain, held out" not in told
 
 
 def test_weights_have_names(shown):

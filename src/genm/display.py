@@ -224,9 +224,10 @@ def evidence_tables(found: Any) -> list[Table]:
 
 
 def trained(found: Any) -> str:
-    """Show what training returned: the verdict, the model's weights, and the evidence."""
+    """Show what training returned: the verdict, the weights, the evidence if there is any, and the notes."""
     learned = weights(found.model.rankers, found.model.weights, normaliser=found.model.normalizers)
-    return html("Trained model", found.evidence.verdict(), [learned, *evidence_tables(found.evidence)])
+    proof = [] if found.evidence is None else evidence_tables(found.evidence)
+    return html("Trained model", found.verdict, [learned, *proof], found.notes)
 
 
 def _weights_by_fold(rankers: Sequence[str], by_fold: Any) -> Table:
