@@ -7,11 +7,9 @@ truncated, because a truncated number is a wrong one.
 import json
 import math
 import os
-import re
 import shutil
 import sys
 import textwrap
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
@@ -20,15 +18,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from genm.cli.compilation import announce_compilation
-from genm.progress import Progress, silent
+from genm.formatting import plain
+from genm.progress import Progress, silent, terminal_bars
 
 if TYPE_CHECKING:
     from genm.records import Note
 
 _GAP = "  "
 _LEAST_TEXT = 24
-
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def table_lines(
@@ -139,11 +136,6 @@ def show(
         table()
 
 
-def plain(text: str) -> str:
-    """Return text on one line: control characters, also tabs, are escaped as in Python."""
-    return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
-
-
 def print_json(value: Any) -> None:
     """Print one JSON document; a number that is not finite is null."""
     text = json.dumps(_finite(value), indent=2, ensure_ascii=False, allow_nan=False)
@@ -235,30 +227,5 @@ def progress_bars() -> Iterator[Progress]:
         with announce_compilation(say):
             yield silent
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bars
-
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=30),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    )
-    # Bars are drawn on standard error only: what a verb prints meanwhile must not pass through their console.
-    console = Console(file=sys.stderr)
-    with Bars(*columns, console=console, transient=True, redirect_stdout=False) as bars, announce_compilation(say):
-        tasks: dict[str, Any] = {}
-        last: dict[str, float] = {}
-
-        def show(task: str, done: int, total: int, /) -> None:
-            if task not in tasks:
-                tasks[task] = bars.add_task(plain(task), total=total or None)
-            now = time.monotonic()
-            if done >= total > 0 or now - last.get(task, 0.0) > 0.1:
-                last[task] = now
-                bars.update(tasks[task], completed=done, total=total or None)
-            if done >= total > 0:
-                bars.remove_task(tasks.pop(task))
-
-        yield show
+    with terminal_bars(sys.stderr) as progress, announce_compilation(say):
+        yield progress

@@ -10,7 +10,7 @@ from genm.explain.attribution import (
     explain_query,
     gains_by_query,
 )
-from genm.explain.plot import draw_worth
+from genm.explain.plot import draw_worth, plot_worth
 from genm.explain.subset_choice import Choice, choose_exhaustively, choose_greedily
 from genm.explain.subsets import SubsetValues
 from genm.explain.text import sentences
@@ -46,6 +46,7 @@ __all__ = [
     "explain_query",
     "gains_by_query",
     "measure_worth",
+    "plot_worth",
     "rank_agreement",
     "sampled_orders",
     "sampled_values",
