@@ -108,7 +108,7 @@ def test_two_equal_rankers_do_no_harm(make: Callable[..., Fuser]) -> None:
 
 @every_fuser
 def test_an_unfitted_fuser_says_what_to_do(make: Callable[..., Fuser]) -> None:
-    with pytest.raises(errors.NotFittedError, match=r"\.fit\(aligned\) first"):
+    with pytest.raises(errors.NotFittedError, match=r"\.fit\(runs, qrels\) first"):
         make().fuse(made_up(0))
     with pytest.raises(errors.NotFittedError):
         make().to_model()

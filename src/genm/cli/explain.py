@@ -386,7 +386,7 @@ def explain(
         aligned = align_for_model(learned, loaded, judged)
         for run in loaded.values():
             say_notes(run.notes)
-        say_notes((*(judged.notes if judged else ()), *aligned.notes))
+        say_notes((*(() if judged is None else judged.notes), *aligned.notes))
         wanted = _measure(learned, measure)
         if query is not None:
             _one_query(output, learned, aligned, wanted, query, doc, 10 if top is None else top)

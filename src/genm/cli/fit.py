@@ -489,7 +489,7 @@ def fit(
             fuser, evidence = _fit_with_labels(aligned, method, measure, rel, options, folds, seed, progress)
     for run in loaded.values():
         say_notes(run.notes)
-    say_notes((*(judged.notes if judged else ()), *aligned.notes))
+    say_notes((*(() if judged is None else judged.notes), *aligned.notes))
     if weights is not None and evidence is not None:
         say(
             "note: in training and held-out figures each query counts by its weight; genm evaluate counts all alike"

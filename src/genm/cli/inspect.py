@@ -63,7 +63,7 @@ def inspect(
         loaded = read_runs(runs, lenient=lenient, duplicates=duplicates, progress=progress)
         aligned = align_runs(loaded, judged, normalize="none", depth=depths(depth or []), progress=progress)
         coverage = aligned.coverage()
-    say_notes(judged.notes if judged else ())
+    say_notes(() if judged is None else judged.notes)
     for run in loaded.values():
         say_notes(run.notes)
     say_notes(aligned.notes)

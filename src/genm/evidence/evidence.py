@@ -160,7 +160,7 @@ def gather_evidence(
         by_fold.append(make())
         return by_fold[-1]
 
-    held_out = cross_validate(aligned, remembered, measure, folds=min(folds, n), seed=seed, progress=progress)
+    held_out = cross_validate(remembered, aligned, measure, folds=min(folds, n), seed=seed, progress=progress)
     singles = {name: single_values(aligned, name, measure) for name in aligned.rankers}
     n_rankers = len(aligned.rankers)
     prepared = fuser.prepare(aligned)

@@ -443,7 +443,7 @@ class SubsetValues:
         some = select_rankers(self.aligned, self.names(subset))
         if len(some.rankers) == 1:  # nothing to learn
             return measure_queries(some, np.ones(1), self.measure)
-        return cross_validate(some, self._make, self.measure, folds=self.folds, seed=self.seed).per_query
+        return cross_validate(self._make, some, self.measure, folds=self.folds, seed=self.seed).per_query
 
 
 def _options(method: str, measure: Measure) -> dict[str, Any]:

@@ -41,8 +41,8 @@ class MultistartFuser(Fuser):
         self.beta, self.level, self.starts, self.seed = beta, level, starts, seed
         self.tol, self.min_iter, self.max_iter = tol, min_iter, max_iter
 
-    def fit(self, aligned: Aligned) -> Self:
-        """Climb from every start; the winner is the end with the highest exact MAP, the first among equals."""
+    def _fit(self, aligned: Aligned) -> Self:
+        """Optimise from every start; the winner is the end with the highest exact MAP, the first among equals."""
         return self.fit_problem(Problem(aligned, level=self.level, beta=self.beta, smooth_j=self._smooth_j()))
 
     def fit_problem(self, problem: Problem) -> Self:

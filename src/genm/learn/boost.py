@@ -37,7 +37,7 @@ class BoostFuser(Fuser):
         self.search, self.level = search, level
         self.tol, self.min_iter, self.max_iter = tol, min_iter, max_iter
 
-    def fit(self, aligned: Aligned) -> Self:
+    def _fit(self, aligned: Aligned) -> Self:
         """Boost, then search."""
         return self.fit_problem(Problem(aligned, level=self.level, beta=1.0))
 

@@ -1,6 +1,7 @@
 """read_run, read_qrels and read_query_weights: find the format of a source and read it."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Literal, get_args
 
 from genm.errors import InputError
@@ -70,6 +71,8 @@ def read_qrels(
     numbers; negative ones are kept. What is wrong raises FormatError; with `lenient` it is repaired as
     docs/formats.md says, and counted in the notes.
     """
+    if isinstance(source, Qrels):
+        return source
     if isinstance(source, Mapping):
         return qrels_from_dict(source, lenient=lenient)
     if is_frame(source):
@@ -114,6 +117,8 @@ def read_run(
     """
     if duplicates not in get_args(Duplicates):
         raise InputError(f"duplicates: expected one of {', '.join(get_args(Duplicates))}; found {duplicates!r}.")
+    if isinstance(source, Run):
+        return source if name is None else replace(source, name=name)
     if isinstance(source, Mapping):
         return run_from_dict(source, name=name or "run", lenient=lenient, duplicates=duplicates)
     if is_frame(source):
