@@ -14,8 +14,7 @@ from genm.evaluate import evaluate_aligned
 from genm.evidence import gather_evidence
 from genm.evidence.crossval import cross_validate
 from genm.fuse import fuse_runs
-from genm.learn import BarrierFuser, ExactFuser, NewtonFuser, OnlineFuser
-from genm.learn.auto import AutoFuser, fit, make_fuser
+from genm.learn import AutoFuser, BarrierFuser, ExactFuser, NewtonFuser, OnlineFuser, fit, make_fuser
 from genm.learn.base import EqualFuser, GivenFuser
 from genm.learn.starts import simple_starts
 from genm.read import run_from_dict

@@ -18,7 +18,6 @@ from genm.cli.console import (
     say,
     say_notes,
 )
-from genm.cli.fit import METHODS
 from genm.cli.options import (
     STDIN,
     DuplicateRule,
@@ -454,8 +453,10 @@ def _one_query(
 
 
 def _method(model: "Model", asked: str | None) -> str:
-    """Return how subsets are learned: as asked, as the model was, or by auto where nobody could do that again."""
-    if asked is not None or model.method in METHODS:
+    """Return how subsets are learned: as asked, as the model was, or by auto where that cannot be repeated."""
+    from genm.learn import is_method
+
+    if asked is not None or is_method(model.method):
         return asked or model.method
     say(f"note: the model's method {model.method!r} cannot be learned again; subsets are learned by 'auto'.")
     return "auto"

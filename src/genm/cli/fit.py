@@ -139,7 +139,7 @@ def exact_options(
 
 def learner(method: str, measure: str, options: dict[str, Any], progress: "Progress") -> "Callable[[], Fuser]":
     """Return what makes fusers; only the first, which learns from all queries, proves its weights."""
-    from genm.learn.auto import make_fuser
+    from genm.learn import make_fuser
 
     if not options.get("certify"):
         return lambda: make_fuser(method, measure=measure, **options)
@@ -524,7 +524,7 @@ def _options(
     method: str, measure: str, level: int, given: dict[str, Any], judged: bool, normalize_auto: bool
 ) -> dict[str, Any]:
     """Return the fuser's options; what it would refuse is refused here, before any file is read."""
-    from genm.learn.auto import make_fuser
+    from genm.learn import make_fuser
 
     if method not in METHODS:
         raise InputError(f"--method {method}: expected one of {', '.join(METHODS)}.")
@@ -559,7 +559,7 @@ def _beta(text: str) -> dict[str, float]:
 
 
 def _fit_without_labels(aligned: "Aligned", options: dict[str, Any]) -> "Fuser":
-    from genm.learn.auto import make_fuser
+    from genm.learn import make_fuser
 
     say("no judgments: learning without labels (UnsEnM); there is no held-out figure to show")
     return make_fuser("uns", **options).fit(aligned)

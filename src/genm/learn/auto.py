@@ -1,9 +1,7 @@
-"""The default method: candidates, shrinkage, and the measure that the user asked for; fusers by name."""
+"""The default method: candidates, shrinkage, and the measure that the user asked for."""
 
-from collections.abc import Callable
 from dataclasses import replace
-from inspect import signature
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,19 +12,13 @@ from genm._math.parallel import over_items
 from genm._math.simplex_optimizers import Ascent, as_distribution, quasi_newton
 from genm._math.tiles import mean
 from genm._typing import Floats
-from genm.align import Aligned, AlignedOrRuns, renormalize
+from genm.align import Aligned, renormalize
 from genm.errors import InputError
-from genm.evaluate import Measure, MeasureLike, parse_measure
+from genm.evaluate import Measure, MeasureLike
 from genm.learn.base import Fuser, Step
-from genm.learn.batch import BarrierFuser, NewtonFuser
-from genm.learn.boost import BoostFuser
-from genm.learn.cotrain import CotrainFuser
-from genm.learn.exact import ExactFuser
 from genm.learn.objectives import Beta, Problem, Scorer, direct_search, fold_of_queries
-from genm.learn.online import OnlineFuser
 from genm.learn.starts import simple_starts
 from genm.model import Model
-from genm.records import Qrels
 
 SHRINKAGE_AMOUNTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 """How far the learned weights are moved towards the simple ones."""
@@ -289,56 +281,3 @@ def shrink_safely(learned: Floats, shrinkage: Shrinkage, simple: dict[str, Float
         if scorer.mean(weights) >= least:
             return weights
     return max(simple.values(), key=scorer.mean)
-
-
-_METHODS: dict[str, Callable[..., Fuser]] = {
-    "auto": AutoFuser,
-    "bat": NewtonFuser,
-    "enm": BoostFuser,
-    "exact": ExactFuser,
-    "ip": BarrierFuser,
-    "on": OnlineFuser,
-    "uns": CotrainFuser,
-}
-
-
-METHODS = tuple(sorted(_METHODS))
-"""The names that `fit` and `make_fuser` take."""
-
-
-def fit(
-    runs: AlignedOrRuns,
-    qrels: Qrels | None = None,
-    *,
-    method: str = "auto",
-    measure: MeasureLike = "AP",
-    **options: Any,
-) -> Fuser:
-    """Learn weights by the named method and return the fitted fuser.
-
-    `auto` is what you want if you do not know; "bat", "ip", "on", "uns" and "enm" are the paper's; "exact" finds
-    the best weights of the training queries. Only "auto" and "exact" climb measures other than average precision.
-    `options` are the fuser's own parameters.
-    """
-    return make_fuser(method, measure=measure, **options).fit(runs, qrels)
-
-
-def make_fuser(method: str, *, measure: MeasureLike = "AP", **options: Any) -> Fuser:
-    """Return a fuser by its name on the command line, not yet fitted."""
-    if method not in _METHODS:
-        raise InputError(f"method={method!r}: expected one of {', '.join(METHODS)}.")
-    make = _METHODS[method]
-    unknown = sorted(set(options) - set(signature(make).parameters))
-    if unknown:
-        raise InputError(f"method {method!r} takes no {', '.join(unknown)}. Leave it out, or use another method.")
-    wanted = parse_measure(measure)
-    if method == "auto":
-        return AutoFuser(measure=wanted, **options)
-    if method == "exact":
-        return ExactFuser(measure=wanted, **options)
-    if wanted.name != "AP" or wanted.cutoff is not None or wanted.judged_only:
-        advice = "Use method 'auto' or 'exact', or measure 'AP'."
-        raise InputError(f"method {method!r} maximises AP, not {wanted}. {advice}")
-    if wanted.rel != 1 and method != "uns":  # it reads no grades
-        options.setdefault("level", wanted.rel)
-    return make(**options)
