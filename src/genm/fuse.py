@@ -27,6 +27,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from genm._callable import make_callable
 from genm._math.elementary import logarithms
 from genm._math.fusion import order_by_majority, weighted_sum
 from genm._math.scaling import rank_lists
@@ -236,3 +237,5 @@ _RULES: Mapping[str, Callable[[Aligned], Floats]] = {
 
 METHODS = ("sum", "rrf", *_RULES)
 """Every method that `fuse_runs` knows."""
+
+make_callable(__name__, fuse_runs)  # genm.fuse(runs, method="rrf")
