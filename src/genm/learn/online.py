@@ -116,7 +116,7 @@ class OnlineFuser(Fuser):
         if state is None:
             raise ModelError(
                 f"this model was learned by {model.method!r} and holds no stream to go on with. "
-                f"Start one with: genm fit --method on ..."
+                f"Start one with: genm fit --method online ..."
             )
         fuser = cls(schedule=check_schedule(state.schedule), beta=state.beta, level=model.relevance_level)
         fuser.rankers_, fuser.normalizers_, fuser.depths_ = model.rankers, model.normalizers, model.depths
