@@ -1,7 +1,7 @@
 """One ranking out of many: a weighted sum, or one of the rules that need no weights.
 
 Score rules work on the normalised scores, rank rules on each ranker's own order of its raw scores. In both, a
-ranker has its say only about documents that it returned, except that the weighted sum uses the filled gaps.
+ranker counts only for documents that it returned, except that the weighted sum uses the filled gaps.
 
 | method | reads | score of a document (n: rankers that returned it; sums and extremes over those) |
 |---|---|---|

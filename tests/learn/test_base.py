@@ -15,13 +15,13 @@ from genm.evidence import gather_evidence
 from genm.evidence.crossval import cross_validate
 from genm.fuse import fuse_runs
 from genm.learn import AutoFuser, BarrierFuser, ExactFuser, NewtonFuser, OnlineFuser, fit, make_fuser
-from genm.learn.base import EqualFuser, GivenFuser
+from genm.learn.base import EqualFuser, FixedWeights
 from genm.learn.starts import simple_starts
 from genm.read import run_from_dict
 
 METHODS = ("auto", "bat", "enm", "exact", "ip", "on", "uns")
 RUNS = {"bm25": run_of({"q1": {"d1": 2.0, "d2": 1.0}}), "dense": run_of({"q1": {"d1": 1.0, "d2": 2.0}})}
-FITTED = GivenFuser((0.25, 0.75)).fit(made_up(0, quality=(1.0, 0.5), n_queries=2, n_docs=8))
+FITTED = FixedWeights((0.25, 0.75)).fit(made_up(0, quality=(1.0, 0.5), n_queries=2, n_docs=8))
 QRELS = qrels_of({"q1": {"d1": 1}})
 TAKE_ALIGNED: dict[str, Callable[..., object]] = {
     "normalise": lambda runs: renormalize(runs, "max"),
@@ -105,7 +105,7 @@ def test_parameters_are_read_changed_and_cloned() -> None:
     with pytest.raises(InputError, match=r"NewtonFuser: expected parameters of beta, .*; found gamma, delta\."):
         fuser.set_params(gamma=1, delta=2)
     assert EqualFuser(level=2).clone().get_params() == {"level": 2}
-    assert GivenFuser((0.5, 0.5)).clone().weights == (0.5, 0.5)
+    assert FixedWeights((0.5, 0.5)).clone().weights == (0.5, 0.5)
 
 
 def test_a_stream_goes_on_from_a_model_only() -> None:
@@ -114,7 +114,7 @@ def test_a_stream_goes_on_from_a_model_only() -> None:
 
 
 def test_a_fuser_shows_its_options_and_its_weights_on_one_line() -> None:
-    assert repr(FITTED) == "<GivenFuser(weights=(0.25, 0.75)): r0 0.25, r1 0.75>"
+    assert repr(FITTED) == "<FixedWeights(weights=(0.25, 0.75)): r0 0.25, r1 0.75>"
     assert repr(NewtonFuser()) == "<NewtonFuser(): not fitted>"
     assert repr(NewtonFuser(anneal=(0.5,), seed=3)) == "<NewtonFuser(anneal=(0.5,), seed=3): not fitted>"
     assert repr(make_fuser("auto")) == "<AutoFuser(): not fitted>"

@@ -37,8 +37,8 @@ from genm.errors import InputError
 TEXT = """Take the judged queries that have come in since, one step each, and write the model back (gEnM.ON).
 
 The model must come from `genm fit --method online`. It keeps the state of the stream, so updating in pieces gives
-the same weights, bit for bit, as one long stream. Updates of one file wait for each other. The figures that fit kept
-in the model are of other weights, and are dropped."""
+the same weights, bit for bit, as one long stream. Updates of one file wait for each other. The figures that fit
+kept in the model are of other weights, and are dropped."""
 EXAMPLES = ("genm update --model model.json --qrels new.qrels bm25=b.trec dense=d.trec",)
 
 

@@ -1,4 +1,4 @@
-"""Held-out evidence: learn on some queries, measure on the others, never the other way round."""
+"""Cross-validation: learn on some queries, measure on the others."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """The fusers: methods that learn one weight per ranker, all under one contract."""
 
 from genm.learn.auto import AutoFuser
-from genm.learn.base import EqualFuser, Fuser, GivenFuser, Step
+from genm.learn.base import EqualFuser, FixedWeights, Fuser, GivenFuser, Step
 from genm.learn.batch import BarrierFuser, NewtonFuser
 from genm.learn.boost import BoostFuser
 from genm.learn.cotrain import CotrainFuser
@@ -18,6 +18,7 @@ __all__ = [
     "CotrainFuser",
     "EqualFuser",
     "ExactFuser",
+    "FixedWeights",
     "Fuser",
     "GivenFuser",
     "Method",

@@ -187,11 +187,11 @@ class Fuser(ABC):
             )
 
 
-class GivenFuser(Fuser):
-    """Keep the weights that are given. Nothing is learned, so nothing can be held out from learning.
+class FixedWeights(Fuser):
+    """Use the weights that are given. Nothing is learned.
 
-    For a rule, such as equal weights, what this reaches on any queries is what to expect of others. For weights
-    that were learned elsewhere it is that only as far as these queries had no part in it.
+    For a rule, such as equal weights, the value on any queries is the value to expect on others. For weights that
+    were learned elsewhere this holds only if these queries took no part in the learning.
 
     Objective: none. Set: one point of the simplex.
     """
@@ -215,8 +215,8 @@ class GivenFuser(Fuser):
         return np.array(self.weights)
 
 
-class EqualFuser(GivenFuser):
-    """Give every ranker the same weight. Nothing is learned, so that held-out figures are those of the rule.
+class EqualFuser(FixedWeights):
+    """Give every ranker the same weight. Nothing is learned: held-out figures are those of the rule.
 
     Objective: none. Set: the one point in the middle of the simplex.
     """
@@ -229,3 +229,7 @@ class EqualFuser(GivenFuser):
     def _weights(self) -> NDArray[np.float64]:
         n = len(self.rankers_)
         return np.full(n, 1.0 / n)
+
+
+GivenFuser = FixedWeights
+"""The name before 0.2."""

@@ -16,7 +16,7 @@ from genm.evaluate import evaluate_aligned, parse_measure
 from genm.evidence import BEST_SINGLE, RRF, Kept, gather_evidence, keep_evidence
 from genm.evidence.crossval import measure_queries
 from genm.learn import Fuser, find_method, is_method, make_fuser
-from genm.learn.base import GivenFuser
+from genm.learn.base import FixedWeights
 from genm.learn.objectives import beta_of
 from genm.model import Model
 from genm.normalizers import Normalizer
@@ -439,7 +439,7 @@ def _maker(aligned: Aligned, model: Model) -> Callable[[], Fuser]:
         except InputError:
             continue
         return make
-    return partial(GivenFuser, model.weights, level=model.relevance_level)
+    return partial(FixedWeights, model.weights, level=model.relevance_level)
 
 
 def _whose(model: Model, kept: Kept) -> list[DataWarning]:
