@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 
 from genm.align import Aligned
 from genm.errors import ExportError
+from genm.export.engines import find_target, targets
 from genm.export.normalizer_match import nearest_lines
 from genm.export.plan import Reason, order_for, usual_technique, usual_window
-from genm.export.registry import find_target, targets
 from genm.export.target import Exported, Target, Technique
 from genm.model import Model, align_for_model
 from genm.normalizers import Normalizer
@@ -138,13 +138,13 @@ def export_model(
     if reasons and runs is not None:
         aligned = runs if isinstance(runs, Aligned) else align_for_model(model, runs)
         order, reasons, notes = order_for(model, target, settings or {}, nearest_lines(aligned))
-    document = target.compose(order)
+    document = target.code.compose(order)
     said = [Note("approximate", 1, f"Not exact: {reason.text}.") for reason in reasons]
     told = [Note("engine", 1, text) for text in target.notes]
     return Exported(
-        text=target.render(document),
-        media_type=target.media_type,
-        file_name=f"learned_{target.name.replace('-', '_')}.{target.suffix}",  # no name that hides a library
+        text=target.code.render(document),
+        media_type=target.file.media_type,
+        file_name=f"learned_{target.name.replace('-', '_')}.{target.file.suffix}",  # no name that hides a library
         document=document,
         notes=(*said, *notes, *told),
     )
@@ -155,7 +155,7 @@ def why_not(model: Model, to: str, *, settings: Mapping[str, str] | None = None)
     target = find_target(to)
     order, reasons, _ = order_for(model, target, settings or {})
     if not reasons:
-        target.compose(order)  # refuses rankers that the engine cannot tell apart
+        target.code.compose(order)  # refuses rankers that the engine cannot tell apart
     return tuple(reason.text for reason in reasons)
 
 

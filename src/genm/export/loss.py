@@ -7,9 +7,9 @@ import numpy as np
 
 from genm.align import Aligned
 from genm.errors import InputError
+from genm.export.engines import find_target
 from genm.export.normalizer_match import nearest_lines
 from genm.export.plan import order_for
-from genm.export.registry import find_target
 from genm.export.simulation import ranking, top
 from genm.export.target import Lists
 from genm.fuse import fuse_scores
@@ -62,7 +62,7 @@ def measured_loss(
     order, reasons, _ = order_for(model, target, settings or {})
     if reasons:
         order, _, _ = order_for(model, target, settings or {}, nearest_lines(aligned))
-    document = target.compose(order)
+    document = target.code.compose(order)
     kept = [model.rankers.index(part.ranker) for part in order.parts]
     fused = fuse_scores(aligned, np.array(model.weights))
     ids, doc = list(aligned.docs), aligned.doc.tolist()
@@ -70,7 +70,7 @@ def measured_loss(
     for q, of_query in enumerate(lists):
         rows = range(int(aligned.starts[q]), int(aligned.starts[q + 1]))
         ours = {ids[doc[row]]: float(fused[row]) for row in rows}
-        theirs = ranking(target.simulate(document, [of_query[i] for i in kept]))[:at]
+        theirs = ranking(target.code.simulate(document, [of_query[i] for i in kept]))[:at]
         n_changed += not same_top(ours, theirs, at)
         n_members += not same_members(ours, theirs, at)
     return Loss(len(aligned.queries), n_changed, n_members, at)
