@@ -1,12 +1,17 @@
 """Measures are values that read back from their own text, spelt as ir_measures spells them."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import genm
 from genm.errors import InputError
 from genm.evaluate import Measure, parse_measure, parse_measures
+from genm.evaluate.measures import FACTS
 
 cutoffs = st.integers(1, 10**6)
 rels = st.integers(1, 5)
@@ -156,3 +161,20 @@ def test_an_empty_list_is_refused(nothing: object) -> None:
 def test_brackets_that_do_not_close_are_refused_in_a_list(text: str) -> None:
     with pytest.raises(InputError):
         parse_measures(text)
+
+
+def test_facts_are_asked_of_the_measure_and_not_told_by_its_name():
+    """A new measure then needs no edit elsewhere."""
+    names = "|".join(FACTS)
+    asks = re.compile(rf"""\.name (?:==|!=|in|not in) \(?"(?:{names})\"""")
+    files = sorted(Path(genm.__file__).parent.rglob("*.py"))
+    assert len(files) > 100
+    assert [file.name for file in files if asks.search(file.read_text(encoding="utf-8"))] == []
+
+
+@pytest.mark.parametrize("name", FACTS)
+def test_examples_read_back_and_name_their_measure(name):
+    measure = parse_measure(FACTS[name].example)
+    assert (measure.name, str(measure)) == (name, FACTS[name].example)
+    for other in FACTS[name].other_names:
+        assert parse_measure(FACTS[name].example.replace(name, other, 1)) == measure

@@ -14,7 +14,7 @@ from genm._math.simplex_optimizers import Ascent, as_distribution, quasi_newton
 from genm._typing import Floats
 from genm.align import Aligned, renormalize
 from genm.errors import InputError
-from genm.evaluate import Measure, MeasureLike, parse_measure
+from genm.evaluate import MeasureLike, parse_measure
 from genm.learn.base import Fuser, Step
 from genm.learn.batch import BarrierFuser, NewtonFuser
 from genm.learn.boost import BoostFuser
@@ -185,7 +185,7 @@ class AutoFuser(Fuser):
     def fit_problem(self, problem: Problem) -> Self:
         """Learn from queries that were made ready before, under the problem's own level and beta; AP only."""
         measure = with_level(parse_measure(self.measure), self.level)
-        if measure != Measure("AP", rel=measure.rel) or self.normalize is not None:
+        if not measure.has_smoothed_form or self.normalize is not None:
             raise InputError(
                 f"measure {measure}, normalize={self.normalize!r}: a problem knows average precision of scores as "
                 f"they are. Use fit, which sees the runs."
@@ -366,7 +366,7 @@ def make_fuser(method: str, *, measure: MeasureLike = "AP", **options: Any) -> F
         return AutoFuser(measure=wanted, **options)
     if method == "exact":
         return ExactFuser(measure=wanted, **options)
-    if wanted.name != "AP" or wanted.cutoff is not None or wanted.judged_only:
+    if not wanted.has_smoothed_form:
         advice = "Use method 'auto' or 'exact', or measure 'AP'."
         raise InputError(f"method {method!r} maximises AP, not {wanted}. {advice}")
     if wanted.rel != 1 and method != "uns":  # it reads no grades

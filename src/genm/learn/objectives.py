@@ -214,7 +214,7 @@ class Scorer:
     def __init__(self, aligned: Aligned | None, problem: Problem, measure: Measure, level: int) -> None:
         self.measure = with_level(measure, level)
         self._problem = problem
-        self._quick = self.measure == Measure("AP", rel=self.measure.rel)
+        self._quick = self.measure.has_smoothed_form
         self.query_weights = problem.tiles.query_weights
         if not self._quick:
             if aligned is None:
@@ -251,8 +251,7 @@ class Scorer:
 
 def with_level(measure: Measure, level: int) -> Measure:
     """Return the measure with `level` as its lowest relevant grade, where it has one and none was given."""
-    takes_no_level = measure.name in ("nDCG", "Judged")
-    return measure if takes_no_level or measure.rel != 1 else replace(measure, rel=level)
+    return replace(measure, rel=level) if measure.takes_level and measure.rel == 1 else measure
 
 
 def direct_search(objective: Objective, start: Floats, *, steps: tuple[float, ...] = STEPS) -> Floats:
