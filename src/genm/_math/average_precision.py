@@ -16,7 +16,6 @@ import itertools
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from genm._math.average_precision_kernels import (
     HessianSums,
@@ -34,7 +33,7 @@ from genm._math.average_precision_kernels import (
 from genm._math.elementary import TAIL
 from genm._math.parallel import over_ranges
 from genm._math.tiles import TILE, Tiles, build_tiles, scale_weights
-from genm._typing import Floats
+from genm._typing import Bools, Floats, Ints
 from genm.errors import InputError
 
 _MOST_CHUNKS = 256
@@ -109,13 +108,7 @@ def smooth_ap(
 
 
 def smooth_ap_one(
-    scores: Floats,
-    relevant: NDArray[np.bool_],
-    n_relevant: int,
-    weights: Floats,
-    beta: float,
-    *,
-    smooth_j: bool = False,
+    scores: Floats, relevant: Bools, n_relevant: int, weights: Floats, beta: float, *, smooth_j: bool = False
 ) -> tuple[float, Floats]:
     """Return smoothed average precision and gradient of one query with (documents, K) scores (Algorithm 3)."""
     starts = np.array([0, len(scores)])
@@ -179,9 +172,9 @@ class Ranked(NamedTuple):
 
     values: Floats
     """(Q,) average precision."""
-    starts: NDArray[np.int64]
+    starts: Ints
     """(Q + 1,) where each query's ranks lie."""
-    ranks: NDArray[np.int64]
+    ranks: Ints
     """Ranks of the relevant documents that have a row, from 1, rising within each query."""
 
 

@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 from genm._math.elementary import STEEPEST, exponential
 from genm._math.lanes import fill, first, higher, highest, load, lower, lowest, store, total
 from genm._math.parallel import kernel, part
-from genm._typing import Floats
+from genm._typing import Codes, Floats, Ints
 
 NEAR = 8.0
 """Where the series starts: four terms leave out exp(-32), relative to what they sum."""
@@ -94,7 +94,7 @@ def range_of(s: Floats) -> tuple[float, float]:
 
 @part()
 def order_relevant(
-    scores: NDArray[np.floating], first: int, n: int, weights: Floats, s: Floats, order: NDArray[np.int64], at: int
+    scores: NDArray[np.floating], first: int, n: int, weights: Floats, s: Floats, order: Ints, at: int
 ) -> None:
     """Fuse the relevant documents first:first+n and sort them: s downwards, then position upwards (shell sort).
 
@@ -146,10 +146,10 @@ class Store(NamedTuple):
     scores: NDArray[np.floating]
     low: NDArray[np.floating]
     high: NDArray[np.floating]
-    sizes: NDArray[np.int64]
-    tile_spans: NDArray[np.int64]
+    sizes: Ints
+    tile_spans: Ints
     relevant: NDArray[np.floating]
-    relevant_spans: NDArray[np.int64]
+    relevant_spans: Ints
     divisors: Floats
     """What each query's sum over relevant documents is divided by: their number, at least 1."""
 
@@ -157,7 +157,7 @@ class Store(NamedTuple):
 class Ranks(NamedTuple):
     """What `rank_range` leaves for the derivatives: a block of queries, one after the other."""
 
-    order: NDArray[np.int64]
+    order: Ints
     """Relevant documents in falling order, as places in their query's list."""
     s: Floats
     J: Floats
@@ -165,7 +165,7 @@ class Ranks(NamedTuple):
     W: Floats
     E: Floats
     """(tiles, 65): E, or s for a tile that is too wide; the last place is the middle m."""
-    cuts: NDArray[np.int64]
+    cuts: Ints
     """(tiles, 5)."""
 
 
@@ -318,14 +318,14 @@ class _Store(NamedTuple):
     scores: NDArray[np.floating]
     low: NDArray[np.floating]
     high: NDArray[np.floating]
-    sizes: NDArray[np.int64]
-    position: NDArray[np.int32]
-    tile_spans: NDArray[np.int64]
+    sizes: Ints
+    position: Codes
+    tile_spans: Ints
     relevant: NDArray[np.floating]
-    relevant_position: NDArray[np.int32]
-    relevant_tile: NDArray[np.int64]
-    relevant_spans: NDArray[np.int64]
-    n_relevant: NDArray[np.int64]
+    relevant_position: Codes
+    relevant_tile: Ints
+    relevant_spans: Ints
+    n_relevant: Ints
 
 
 @part()
@@ -339,7 +339,7 @@ def _count_before(s: Floats, s_j: float) -> tuple[int, int]:
 
 
 @part()
-def _count_ties(s: Floats, s_j: float, position: NDArray[np.int32], tile: int, place: int) -> int:
+def _count_ties(s: Floats, s_j: float, position: Codes, tile: int, place: int) -> int:
     """Return how many of 64 documents equal s_j and stand in an earlier row."""
     earlier = 0
     for d in range(64):
@@ -349,13 +349,7 @@ def _count_ties(s: Floats, s_j: float, position: NDArray[np.int32], tile: int, p
 
 @kernel
 def _exact_range(
-    low: int,
-    high: int,
-    store: _Store,
-    weights: Floats,
-    values: Floats,
-    starts: NDArray[np.int64],
-    ranks: NDArray[np.int64],
+    low: int, high: int, store: _Store, weights: Floats, values: Floats, starts: Ints, ranks: Ints
 ) -> None:
     """Fill the values and ranks of the queries low:high."""
     scores, tile_low, tile_high, sizes, position, tile_spans = (
@@ -535,7 +529,7 @@ class HessianSums(NamedTuple):
     hessians: Floats
     """(chunks, K, K) lower triangles."""
     query_weights: Floats
-    chunks: NDArray[np.int64]
+    chunks: Ints
     """(Q,) the chunk each query belongs to."""
 
 
@@ -621,14 +615,7 @@ def _close_ranks(x: Floats, C: float, D: float, P: Floats, T: Floats, j: int, H:
 
 @kernel
 def hessian_range(
-    low: int,
-    high: int,
-    store: Store,
-    ranks: Ranks,
-    b: float,
-    gradients: Floats,
-    dR: Floats,
-    sums: HessianSums,
+    low: int, high: int, store: Store, ranks: Ranks, b: float, gradients: Floats, dR: Floats, sums: HessianSums
 ) -> None:
     """Fill the gradients of the queries low:high and the dR_j of the block; add Hessians to the sums."""
     hessians, query_weights, chunks = sums

@@ -8,11 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from genm._math.elementary import logarithms
 from genm._math.linear_algebra import dot, norm, product, symmetric_eigen, times
-from genm._typing import Floats
+from genm._typing import Bools, Floats
 
 Derivatives = Callable[[Floats], tuple[float, Floats, Floats]]
 Value = Callable[[Floats], float]
@@ -208,7 +207,7 @@ def _bfgs(B: Floats, s: Floats, y: Floats) -> Floats:
     return np.asarray(B - np.outer(Bs, Bs) / sBs + np.outer(y, y) / sy)
 
 
-def _free(alpha: Floats, g: Floats) -> NDArray[np.bool_]:
+def _free(alpha: Floats, g: Floats) -> Bools:
     """Return which weights may move: those above 0, and those at 0 that want to rise."""
     inside = alpha > 1e-12
     return np.asarray(inside | (g > g[inside].mean()))

@@ -29,14 +29,13 @@ to them.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from genm._math.exact.rank_gains import GainProblem, Gains, task_value
 from genm._math.parallel import kernel
 from genm._math.sorting import longer_floats, longer_ints
-from genm._typing import Floats, Ints
+from genm._typing import Bytes, Codes, Floats, Ints
 
-Owners = NDArray[np.int32]
+Owners = Codes
 
 ROUNDING = 1e-13
 """More than all rounding on the way to a corner's x: at most three hundred steps of a unit in the last place."""
@@ -200,7 +199,7 @@ def lose(
     tables: GainTables,
     lost: Ints,
     level: Ints,
-    log: NDArray[np.int32],
+    log: Codes,
     n_log: int,
     bound: float,
     floor: float,
@@ -228,7 +227,7 @@ def lose(
 
 
 @kernel
-def regain(lost: Ints, level: Ints, log: NDArray[np.int32], begin: int, end: int) -> None:
+def regain(lost: Ints, level: Ints, log: Codes, begin: int, end: int) -> None:
     """Take back what entries begin:end of the log have counted as lost."""
     for e in range(end - 1, begin - 1, -1):
         lost[log[2 * e]] -= 1
@@ -397,7 +396,7 @@ def explore(
     tables: GainTables,
     best: float,
     gap: float,
-    stop: NDArray[np.uint8],
+    stop: Bytes,
     record: bool,  # noqa: FBT001
 ) -> tuple[float, Floats, float, int, int, Ints, Floats, Ints, Floats, Ints]:
     """Split a cell until no part can hold a value more than `gap` above the best known one.

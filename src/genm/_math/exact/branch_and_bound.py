@@ -17,7 +17,6 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from genm._math.exact.bound_kernels import LEAF, Owners, explore, gain_tables, restrict, undecided_pairs
 from genm._math.exact.line_search import TOLERANCE, ascend_lines, value_at
@@ -25,11 +24,11 @@ from genm._math.exact.rank_gains import GainProblem
 from genm._math.exact.rational_cells import NO_TIE, Pairs, Path, settle
 from genm._math.linear_algebra import times
 from genm._math.parallel import over_items, over_ranges
-from genm._typing import Floats, Ints
+from genm._typing import Bytes, Floats, Ints
 from genm.errors import InputError
 from genm.progress import Progress, silent
 
-Flag = NDArray[np.uint8]
+Flag = Bytes
 
 FIRST_GAP = 0.064
 SHRINK = 4.0
