@@ -9,7 +9,7 @@ import numpy as np
 from genm.align import align_runs
 from genm.errors import ExportError
 from genm.export import export_model, find_target
-from genm.export.loss import same_top
+from genm.export.export import same_top
 from genm.export.simulation import ranking
 from genm.fuse import fuse_scores
 from genm.model import Model

@@ -6,7 +6,7 @@ from export.cases import model
 from genm.align import align_runs
 from genm.errors import InputError, ModelError
 from genm.export import measured_loss
-from genm.export.loss import same_members, same_top
+from genm.export.export import same_members, same_top
 from genm.normalizers import Normalizer
 from genm.read import run_from_dict
 from genm.records import Run

@@ -40,6 +40,7 @@ from numpy.typing import NDArray
 from genm._math.elementary import STEEPEST, exponential
 from genm._math.lanes import fill, first, higher, highest, load, lower, lowest, store, total
 from genm._math.parallel import kernel, part
+from genm._math.sorting import sort_downwards
 from genm._typing import Codes, Floats, Ints
 
 NEAR = 8.0
@@ -96,7 +97,7 @@ def range_of(s: Floats) -> tuple[float, float]:
 def order_relevant(
     scores: NDArray[np.floating], first: int, n: int, weights: Floats, s: Floats, order: Ints, at: int
 ) -> None:
-    """Fuse the relevant documents first:first+n and sort them: s downwards, then position upwards (shell sort).
+    """Fuse the relevant documents first:first+n and sort them: s downwards, then position upwards.
 
     Scores and order go to the places from `at` on.
     """
@@ -106,21 +107,7 @@ def order_relevant(
             total += weights[k] * scores[first + j, k]
         s[at + j] = total
         order[at + j] = j
-    gap = 1
-    while gap < n:
-        gap = 3 * gap + 1
-    while gap > 1:
-        gap //= 3
-        for i in range(at + gap, at + n):
-            value, place, hole = s[i], order[i], i
-            while hole >= at + gap and (
-                s[hole - gap] < value or (s[hole - gap] == value and order[hole - gap] > place)
-            ):
-                s[hole] = s[hole - gap]
-                order[hole] = order[hole - gap]
-                hole -= gap
-            s[hole] = value
-            order[hole] = place
+    sort_downwards(s, order, at, n)
 
 
 @part()

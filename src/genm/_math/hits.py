@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genm._math.parallel import kernel, over_ranges
+from genm._math.sorting import sort_downwards
 from genm._typing import Bytes, Codes, Floats, Ints
 
 _NEAR_BITS = 13
@@ -279,27 +280,6 @@ def _count_once(
 
 
 @kernel
-def _order_rows(first: int, n: int, score: Floats, rows: Ints, order: Ints) -> None:
-    """Order n judged rows by score downwards, ties upwards: a Shell sort, as no two compare equal."""
-    for i in range(n):
-        order[i] = first + i
-    gap = 1
-    while gap < n:
-        gap = 3 * gap + 1
-    while gap > 1:
-        gap //= 3
-        for i in range(gap, n):
-            moved, k = order[i], i
-            s = score[rows[moved]]
-            while k >= gap and (
-                score[rows[order[k - gap]]] < s or (score[rows[order[k - gap]]] == s and order[k - gap] > moved)
-            ):
-                order[k] = order[k - gap]
-                k -= gap
-            order[k] = moved
-
-
-@kernel
 def _place(
     begin: int,
     end: int,
@@ -322,9 +302,10 @@ def _place(
         hits.n_hits[q] = n
         if n == 0:
             continue
-        _order_rows(rows_starts[q], n, score, rows, order)
         for i in range(n):
+            order[i] = rows_starts[q] + i
             top[i] = score[rows[order[i]]]
+        sort_downwards(top, order, 0, n)
         for i in range(n + 1):
             counts.precede[i] = counts.above[i] = counts.reach[i] = 0
         if n <= _FEW:

@@ -1,4 +1,4 @@
-"""Sorting in compiled code: the ranking order of documents, a radix sort by integer keys, buffers that grow.
+"""Sorting in compiled code: the ranking order of documents, a radix sort, a sort of few rows, buffers that grow.
 
 The ranking order is score downwards, ties by a number upwards, equals in their given order. A query holds from a
 handful to some thousands of rows; there a radix sort costs a third of a comparison sort, compiles in a fraction
@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.parallel import kernel, over_ranges
+from genm._math.parallel import kernel, over_ranges, part
 from genm._typing import Codes, Floats, Ints, Words
 
 _SMALL = 12  # pieces up to this size are sorted by insertion before merging
@@ -143,6 +143,28 @@ def sort_pairs(
     if moved:
         for i in range(n):
             keys[i], items[i] = from_keys[i], from_items[i]
+
+
+@part()
+def sort_downwards(values: Floats, items: Ints, begin: int, n: int) -> None:
+    """Sort n values downwards from `begin` on, equal ones by their items upwards, and take the items along.
+
+    For the few relevant or judged rows of a query: a Shell sort, which needs no second array. It is not stable, so
+    the items must differ.
+    """
+    gap = 1
+    while gap < n:
+        gap = 3 * gap + 1
+    while gap > 1:
+        gap //= 3
+        for i in range(begin + gap, begin + n):
+            value, item, hole = values[i], items[i], i
+            while hole >= begin + gap and (
+                values[hole - gap] < value or (values[hole - gap] == value and items[hole - gap] > item)
+            ):
+                values[hole], items[hole] = values[hole - gap], items[hole - gap]
+                hole -= gap
+            values[hole], items[hole] = value, item
 
 
 @kernel

@@ -2,8 +2,16 @@
 
 from genm.errors import ExportError
 from genm.export.engines import find_target, targets
-from genm.export.export import TrainingRules, exact_targets, export_model, obstacles, training_rules, why_not
-from genm.export.loss import Loss, measured_loss
+from genm.export.export import (
+    Loss,
+    TrainingRules,
+    exact_targets,
+    export_model,
+    measured_loss,
+    obstacles,
+    training_rules,
+    why_not,
+)
 from genm.export.simulation import ranking
 from genm.export.target import Exported, Target
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from genm.evaluate import Contrast
 from genm.evidence import BEST_SINGLE
+from genm.reproduce.figures.results import Row, rows_of
 from genm.reproduce.figures.style import best_single
-from genm.reproduce.figures.summary import Row, rows_of
 from genm.reproduce.methods import AUTO, BAT, BOOSTING, ENM, RULES, UNS_Z
 from genm.reproduce.results import MEASURES, CollectionResult, MethodResult, Results
 from genm.reproduce.tables import against_rules, contrast
