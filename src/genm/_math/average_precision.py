@@ -22,7 +22,6 @@ from genm._math.average_precision_kernels import (
     Ranks,
     Store,
     _exact_range,
-    _Store,
     gradient_range,
     hessian_range,
     position_gradient_range,
@@ -125,15 +124,19 @@ def _sum_hessians(sums: HessianSums, beta: float, exponent: int) -> Floats:
 
 
 def store_of(tiles: Tiles) -> Store:
-    """Return the arrays that the kernels of the smoothed ranks read."""
+    """Return the arrays that the kernels read."""
     return Store(
         tiles.scores,
         tiles.low,
         tiles.high,
         tiles.sizes,
+        tiles.position,
         tiles.tile_spans,
         tiles.relevant_scores,
+        tiles.relevant_position,
+        tiles.relevant_tile,
         tiles.relevant_spans,
+        tiles.n_relevant,
         np.maximum(tiles.n_relevant, 1).astype(np.float64),
     )
 
@@ -193,19 +196,7 @@ def exact_ranks(tiles: Tiles, weights: Floats) -> Ranked:
     starts = np.zeros(tiles.n_queries + 1, np.int64)
     np.cumsum(tiles.relevant_spans[:, 1] - tiles.relevant_spans[:, 0], out=starts[1:])
     values, ranks = np.empty(tiles.n_queries), np.empty(int(starts[-1]), np.int64)
-    store = _Store(
-        tiles.scores,
-        tiles.low,
-        tiles.high,
-        tiles.sizes,
-        tiles.position,
-        tiles.tile_spans,
-        tiles.relevant_scores,
-        tiles.relevant_position,
-        tiles.relevant_tile,
-        tiles.relevant_spans,
-        tiles.n_relevant,
-    )
+    store = store_of(tiles)
 
     def work(low: int, high: int) -> None:
         _exact_range(low, high, store, scaled, values, starts, ranks)

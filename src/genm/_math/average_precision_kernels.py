@@ -134,11 +134,15 @@ class Store(NamedTuple):
     low: NDArray[np.floating]
     high: NDArray[np.floating]
     sizes: Ints
+    position: Codes
     tile_spans: Ints
     relevant: NDArray[np.floating]
+    relevant_position: Codes
+    relevant_tile: Ints
     relevant_spans: Ints
+    n_relevant: Ints
     divisors: Floats
-    """What each query's sum over relevant documents is divided by: their number, at least 1."""
+    """What each query's sum of smoothed terms is divided by: the number of relevant documents, at least 1."""
 
 
 class Ranks(NamedTuple):
@@ -237,7 +241,8 @@ def rank_range(
 ) -> None:
     """Fill the block of ranks for the queries low:high, and their values."""
     order, s, J, R, W, E, cuts = ranks
-    scores, tile_low, tile_high, sizes, tile_spans, relevant, spans, divisors = store
+    scores, tile_low, tile_high, sizes = store.scores, store.low, store.high, store.sizes
+    tile_spans, relevant, spans, divisors = store.tile_spans, store.relevant, store.relevant_spans, store.divisors
     g, inverse = np.empty(64), np.empty((1, 64))
     near = NEAR if window > NEAR else window
     zero = low - low  # an integer like any other: a plain 0 is a constant, for which callees are compiled again
@@ -299,22 +304,6 @@ def rank_range(
         at = end
 
 
-class _Store(NamedTuple):
-    """The arrays of `Tiles` that this kernel reads."""
-
-    scores: NDArray[np.floating]
-    low: NDArray[np.floating]
-    high: NDArray[np.floating]
-    sizes: Ints
-    position: Codes
-    tile_spans: Ints
-    relevant: NDArray[np.floating]
-    relevant_position: Codes
-    relevant_tile: Ints
-    relevant_spans: Ints
-    n_relevant: Ints
-
-
 @part()
 def _count_before(s: Floats, s_j: float) -> tuple[int, int]:
     """Return how many of 64 scores are greater than s_j, and how many equal it."""
@@ -336,7 +325,7 @@ def _count_ties(s: Floats, s_j: float, position: Codes, tile: int, place: int) -
 
 @kernel
 def _exact_range(
-    low: int, high: int, store: _Store, weights: Floats, values: Floats, starts: Ints, ranks: Ints
+    low: int, high: int, store: Store, weights: Floats, values: Floats, starts: Ints, ranks: Ints
 ) -> None:
     """Fill the values and ranks of the queries low:high."""
     scores, tile_low, tile_high, sizes, position, tile_spans = (
