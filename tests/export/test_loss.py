@@ -47,7 +47,7 @@ def test_the_depth_of_the_comparison_counts() -> None:
         measured_loss(made, "opensearch", runs(), at=1).n_changed
         <= measured_loss(made, "opensearch", runs()).n_changed
     )
-    with pytest.raises(InputError, match="at: expected a whole number from 1 on; found 0"):
+    with pytest.raises(InputError, match="at: expected a positive integer; found 0"):
         measured_loss(made, "opensearch", runs(), at=0)
 
 

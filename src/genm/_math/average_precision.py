@@ -155,8 +155,8 @@ def blocks_of(tiles: Tiles, low: int, high: int) -> tuple[list[tuple[int, int]],
         cuts.append(max(last, cuts[-1] + 1))
     n_tiles, n = int(np.diff(tile_ends[cuts]).max()), int(np.diff(ends[cuts]).max())
     s, J, R, W = np.empty((4, n + 1))
-    room = Ranks(np.empty(n, np.int64), s, J, R, W, np.empty((n_tiles, 65)), np.empty((n_tiles, 5), np.int64))
-    return [(low + a, low + b) for a, b in itertools.pairwise(cuts)], room
+    memory = Ranks(np.empty(n, np.int64), s, J, R, W, np.empty((n_tiles, 65)), np.empty((n_tiles, 5), np.int64))
+    return [(low + a, low + b) for a, b in itertools.pairwise(cuts)], memory
 
 
 def _ldexp(numbers: Floats | np.float64, exponent: int) -> Floats:

@@ -731,7 +731,7 @@ def position_hessian_range(
                 for k in range(n_rankers):
                     x[k] = relevant[first + order[i], k] - relevant[first + order[j], k]
                     dJ[k] += w * x[k]
-                if i < j:  # the pair the other way round has the same x x' and the opposite second derivative
+                if i < j:  # the reversed pair has the same x x' and the opposite second derivative
                     c = scale * w * (1.0 - 2.0 * g) * (1.0 / R[j] - 1.0 / R[i])
                     for k in range(n_rankers):
                         for other in range(k + 1):

@@ -1,4 +1,4 @@
-"""Every way in which the scores of one list, one query of one ranker, are made comparable with another's.
+"""Normalisation of scores, one list (one query of one ranker) at a time.
 
 Lists are the columns of (rows, K) matrices; the rows of query q are starts[q]:starts[q + 1]. What is asked for
 is a row of numbers per ranker, in the order of COLUMNS. No finite input gives NaN or infinity: lists of extreme
@@ -239,7 +239,7 @@ def _scale_between(
 
 @kernel
 def _bottom(value: float, low: float, high: float, bound: float, mode: int) -> float:
-    """Return the lower end for one score; a list wholly below the bound keeps its own, lest it turn round."""
+    """Return the lower end for one score; a list wholly below the bound keeps its own, or it would be reversed."""
     if mode == _IGNORE or high < bound or (mode != _CLIP and high == bound):
         return low
     return low if mode == _WITHIN and value <= bound else bound

@@ -19,7 +19,7 @@ Watch = Callable[[int, Floats, float], None]
 
 _ARMIJO = 1e-4
 _HALVINGS = 14
-_FIRST_STEP = 0.1  # of a climb that knows no curvature yet
+_FIRST_STEP = 0.1  # length of the first step, before any curvature is known
 _LONGEST_STEP = 0.5  # of the simplex's diameter sqrt(2): one step never jumps across the whole set
 
 
@@ -70,8 +70,8 @@ def newton(
     """Maximise f on the simplex by Newton steps (Algorithm 1, repaired: departures 4 and 6).
 
     Weights at 0 whose gradient pushes outwards are held; in the others, within sum alpha = 1, the Hessian's
-    eigenvalues are replaced by minus their size, so that every step climbs; a backtracking search along the
-    projected step asks for a sufficient rise. Stops when a step gains less than `tol`.
+    eigenvalues are replaced by minus their size, so that every step is an ascent direction; a backtracking search
+    along the projected step asks for a sufficient rise. Stops when a step gains less than `tol`.
     """
     alpha, f, n = start.copy(), value(start), 0
     if watch is not None:
@@ -83,10 +83,10 @@ def newton(
         step = np.zeros_like(alpha)
         if free.sum() > 1:
             step[free] = _modified_newton_step(g[free], H[np.ix_(free, free)])
-        alpha_next, f_next = _climb(value, alpha, f, g, step)
+        alpha_next, f_next = _line_search(value, alpha, f, g, step)
         if alpha_next is None:
             slope = np.where(free, g - g[free].mean(), 0.0)
-            alpha_next, f_next = _climb(value, alpha, f, g, slope / max(norm(slope), 1e-300))
+            alpha_next, f_next = _line_search(value, alpha, f, g, slope / max(norm(slope), 1e-300))
         gain = f_next - f
         if alpha_next is not None:
             alpha, f = alpha_next, f_next
@@ -110,7 +110,7 @@ def barrier(
     """Maximise f on the simplex by a log barrier (gEnM.IP as read in departure 10).
 
     Newton on the perturbed optimality conditions of f + mu * sum(log alpha) with sum alpha = 1, mu driven to
-    0; no clipping on the way. At the end a weight that the barrier alone holds above 0 (its multiplier
+    0; no weight is clipped meanwhile. At the end a weight that the barrier alone holds above 0 (its multiplier
     mu / alpha exceeds it) becomes exactly 0.
     """
     alpha = 0.9 * start + 0.1 / len(start)  # strictly inside
@@ -126,7 +126,7 @@ def barrier(
             g_mu = g + mu / alpha
             step = _modified_newton_step(g_mu, H - np.diag(mu / alpha**2))
             before = f + mu * float(logarithms(alpha).sum())
-            alpha, f, gain = _inner_climb(value, alpha, f, before, g_mu, step, mu)
+            alpha, f, gain = _barrier_line_search(value, alpha, f, before, g_mu, step, mu)
             if watch is not None:
                 watch(n, alpha, f)
         if mu <= 1e-7:
@@ -148,10 +148,10 @@ def quasi_newton(
 ) -> Ascent:
     """Maximise f on the simplex (Problem P3) with first derivatives alone.
 
-    The steps are those of `newton`; the curvature is learned from the gradients on the way (BFGS, damped as Powell
+    The steps are those of `newton`; the curvature is learned from the gradients (BFGS, damped as Powell
     does where f curves upward). For a handful of weights this beats a library's limited-memory form, whose every
-    call costs more than an evaluation of f. Who knows the `curvature` of -f from a climb nearby may give it: it is
-    where learning begins, and a step that promises less than `tol` by it is not tried.
+    call costs more than an evaluation of f. `curvature` of -f, if known from a similar problem, is the first
+    estimate; a step that promises less than `tol` by it is not tried.
     """
     alpha, n = start.copy(), 0
     f, g = gradient(alpha)
@@ -173,7 +173,7 @@ def quasi_newton(
         step = _curved_step(alpha, g, curvature)
         if is_known and dot(g, step) < 2.0 * tol:  # of which the curvature takes back half
             return Ascent(alpha, f, n, converged=True, curvature=curvature)
-        trial, risen = _climb(value, alpha, f, g, step)
+        trial, risen = _line_search(value, alpha, f, g, step)
         if trial is None:
             return Ascent(alpha, f, n, converged=True, curvature=curvature)
         gain = risen - f
@@ -234,7 +234,7 @@ def _sum_zero_basis(n: int) -> Floats:
     return basis
 
 
-def _climb(value: Value, alpha: Floats, f: float, g: Floats, step: Floats) -> tuple[Floats | None, float]:
+def _line_search(value: Value, alpha: Floats, f: float, g: Floats, step: Floats) -> tuple[Floats | None, float]:
     """Return the first point along the projected step that rises enough, or None and f."""
     t = 1.0
     for _ in range(_HALVINGS):
@@ -248,7 +248,7 @@ def _climb(value: Value, alpha: Floats, f: float, g: Floats, step: Floats) -> tu
     return None, f
 
 
-def _inner_climb(
+def _barrier_line_search(
     value: Value, alpha: Floats, f: float, before: float, g_mu: Floats, step: Floats, mu: float
 ) -> tuple[Floats, float, float]:
     """Return point, f and the barrier function's gain after a backtracking search that stays inside."""

@@ -51,7 +51,7 @@ class Tiles:
     relevant_spans: Ints
     """(Q, 2) first relevant document of each query in the three arrays above, and the one after its last."""
     n_relevant: Ints
-    """(Q,) what average precision divides by: relevant documents, those that nobody retrieved included."""
+    """(Q,) what average precision divides by: relevant documents, including those that no ranker returned."""
     query_weights: Floats
     exponent: int
     """Scores are divided by 2**exponent when they are so great that squares would overflow; 0 otherwise."""

@@ -62,7 +62,7 @@ def em_accumulate(
         for i in range(starts[d], starts[d + 1]):
             w = terms[i]
             s = _dot(left[d], right[w])
-            if s <= 0.0:  # every topic gives this pair nothing: it can teach nothing
+            if s <= 0.0:  # every topic gives this pair probability 0: skip it
                 continue
             value += counts[i] * logarithm(s)
             share = counts[i] / s
@@ -239,7 +239,7 @@ def count_words(words: Codes, topic: Topics, n_terms: int, n_topics: int) -> Top
 
 
 def lda_log_likelihood(n_dz: Floats, n_wz: Floats, alpha: float, eta: float) -> float:
-    """Return log P(words, topics | alpha, eta) of one chain: what it climbs on its way to equilibrium."""
+    """Return log P(words, topics | alpha, eta) of one chain; it rises until the chain reaches equilibrium."""
     return _dirichlet_multinomial(n_dz, alpha) + _dirichlet_multinomial(n_wz.T, eta)
 
 

@@ -248,7 +248,7 @@ def _parse_value(written: str, value: str) -> int | float | str | bool:
 
 def _checked_count(measure: str, key: str, value: SupportsIndex) -> int:
     if isinstance(value, bool) or not hasattr(value, "__index__") or not 0 < operator.index(value) < 2**31:
-        raise InputError(f"measure {measure}: expected {key} to be a whole number above 0, found {value!r}.")
+        raise InputError(f"measure {measure}: expected {key} to be a positive integer, found {value!r}.")
     return operator.index(value)
 
 

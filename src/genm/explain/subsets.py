@@ -344,7 +344,7 @@ class SubsetValues:
         return weighted_mean(self.per_query(subset), self.aligned.query_weights)
 
     def learn(self, subsets: Iterable[int]) -> None:
-        """Learn those that are not known yet, large and small in turn: how long the rest takes can then be told."""
+        """Learn those that are not known yet, large and small mixed, so that progress shows the time left."""
         todo = sorted(set(subsets) - set(self._known))
         wrong = [subset for subset in todo if not 0 <= subset <= self.everyone]
         if wrong:

@@ -18,7 +18,7 @@ from genm.normalizers import Normalizer
 from genm.records import Note, Run
 
 _TIE = 1e-9  # relative: two sums this close are one score computed in another order
-_ROUNDED = 1e-6  # how far single precision strays from a cosine of 1
+_ROUNDED = 1e-6  # how far single precision may be from a cosine of 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ def training_rules(
     `techniques` names one of the target's techniques for a ranker (or for all, under "*"); else it is the
     target's first. Where an engine takes fixed bounds only, they are the ends of the given runs' scores. The
     window is the engine's default, though at least 100, unless another is given. More or fewer rankers than the
-    engine fuses are refused, and so is a window that it does not take. Notes tell of runs whose scores cannot be
+    engine fuses are refused, and so is a window that it does not take. Notes name runs whose scores cannot be
     the engine's own, where their size matters.
     """
     target, asked = find_target(to), dict(techniques or {})
@@ -133,8 +133,8 @@ def export_model(
     """Write the model as the target's request, pipeline, profile, statement or code.
 
     A model that the target cannot express exactly is refused with the reasons and what comes nearest, unless
-    `approximate`: then it is bent to fit and the notes say how; `measured_loss` tells what that costs. An engine
-    that knows straight lines only gets those that come nearest on `runs`, if they are given.
+    `approximate`: then it is changed to fit, and the notes say how; `measured_loss` measures what that costs. An
+    engine that takes straight lines only gets the nearest ones on `runs`, if they are given.
     """
     target = find_target(to)
     order, reasons, notes = order_for(model, target, settings or {})
@@ -145,13 +145,13 @@ def export_model(
         order, reasons, notes = order_for(model, target, settings or {}, nearest_lines(aligned))
     document = target.code.compose(order)
     said = [Note("approximate", 1, f"Not exact: {reason.text}.") for reason in reasons]
-    told = [Note("engine", 1, text) for text in target.notes]
+    known = [Note("engine", 1, text) for text in target.notes]
     return Exported(
         text=target.code.render(document),
         media_type=target.file.media_type,
         file_name=f"learned_{target.name.replace('-', '_')}.{target.file.suffix}",  # no name that hides a library
         document=document,
-        notes=(*said, *notes, *told),
+        notes=(*said, *notes, *known),
     )
 
 
@@ -187,7 +187,7 @@ def _refusal(model: Model, target: Target, reasons: list[Reason]) -> str:
     return (
         f"{target.title} cannot express this model exactly: {causes}. "
         f"Nearest exact way: {', and '.join(_remedies(reasons))}.{elsewhere} "
-        f"To write it all the same, ask for an approximate export (--approximate)."
+        f"To write it anyway, ask for an approximate export (--approximate)."
     )
 
 
@@ -223,13 +223,13 @@ def measured_loss(
     at: int = 10,
     settings: Mapping[str, str] | None = None,
 ) -> Loss:
-    """Return how often the target, told what `export_model` writes for these runs, changes the first `at`.
+    """Return for how many queries the target, given what `export_model` writes, changes the first `at` documents.
 
     Runs are better than an Aligned, whose lists end at the model's depth: an engine with a larger window would
     look further.
     """
     if at < 1:
-        raise InputError(f"at: expected a whole number from 1 on; found {at}.")
+        raise InputError(f"at: expected a positive integer; found {at}.")
     if isinstance(runs, Aligned):
         aligned, lists = runs, _lists_of_aligned(runs)
     else:

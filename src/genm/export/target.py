@@ -1,4 +1,4 @@
-"""What is known of a search engine: its normalisers, window, limits and settings, and its three functions."""
+"""Facts about a search engine: its normalisers, window, limits and settings, and its three functions."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -13,12 +13,12 @@ Lists = Sequence[Mapping[str, float]]
 """What each ranker returned for one query: doc id to raw score, higher is better."""
 
 Payload = Mapping[str, Any]
-"""What an engine is told: plain JSON values."""
+"""What an engine is given: plain JSON values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Technique:
-    """A way of normalising that an engine knows, with what it does at the edges."""
+    """A normalisation that an engine offers, with its edge cases."""
 
     word: str
     """The engine's own name for it."""
@@ -68,7 +68,7 @@ class Weights:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Something the user may say with `--set NAME=VALUE` (or RANKER.NAME=VALUE)."""
+    """What the user may set with `--set NAME=VALUE` (or RANKER.NAME=VALUE)."""
 
     name: str
     default: str
@@ -97,7 +97,7 @@ class Guide:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One ranker as the engine will be told of it."""
+    """One ranker as it is exported."""
 
     ranker: str
     weight: float

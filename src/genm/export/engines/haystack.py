@@ -110,7 +110,7 @@ pipeline.connect("dense.documents", "fusion.dense")""",
         ),
         notes=(
             "A plain DocumentJoiner takes the lists in the order in which the retrievers have run, not in that of "
-            "the connections, and gives weights to the wrong lists; hence a component with named inputs.",
+            "the connections, and gives weights to the wrong lists. This component therefore has named inputs.",
             "merge adds raw scores, so rankers must already be on one scale; the distribution-based mode ignores "
             "weights and is not offered.",
             "Equal sums keep the order in which the documents were first seen.",

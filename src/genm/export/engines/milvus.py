@@ -145,7 +145,7 @@ hits = search(client, {"bm25": text, "dense": vector})[0]""",
         ranker_settings=(
             TYPE,
             FIELD,
-            Setting("metric", "", "the field's metric; told by the normaliser", choices=_METRICS),
+            Setting("metric", "", "the field's metric; by default the normaliser's", choices=_METRICS),
         ),
         notes=(
             "With norm_score on, scores are mapped by fixed functions of the metric, BM25 2 atan(s) / pi, COSINE "

@@ -50,8 +50,8 @@ def compose_rrf(order: Order) -> dict[str, Any]:
 
 
 def simulate_scores(document: Payload, lists: Lists) -> dict[str, float]:
-    """Normalise each window, then take the weighted mean; a negative score counts neither way."""
-    processor, window = _told(document, "normalization-processor")
+    """Normalise each window, then take the weighted mean; a negative score is left out of the mean."""
+    processor, window = _processor(document, "normalization-processor")
     normalization, weights = processor["normalization"], processor["combination"]["parameters"]["weights"]
     parameters = normalization.get("parameters", {})
     columns = []
@@ -70,7 +70,7 @@ def simulate_scores(document: Payload, lists: Lists) -> dict[str, float]:
 
 def simulate_rrf(document: Payload, lists: Lists) -> dict[str, float]:
     """Add weight / (rank_constant + rank) over the windows."""
-    processor, window = _told(document, "score-ranker-processor")
+    processor, window = _processor(document, "score-ranker-processor")
     combination = processor["combination"]
     return add_reciprocal(lists, combination["parameters"]["weights"], combination["rank_constant"], window)
 
@@ -148,7 +148,7 @@ def _sub_query(part: Part, order: Order) -> dict[str, Any]:
     return {"knn": {field: {"vector": vector(part), "k": order.window}}}
 
 
-def _told(document: Payload, processor: str) -> tuple[dict[str, Any], int | None]:
+def _processor(document: Payload, processor: str) -> tuple[dict[str, Any], int | None]:
     pipeline = document.get("search_pipeline", document)
     hybrid = document.get("query", {}).get("hybrid", {})
     return pipeline["phase_results_processors"][0][processor], hybrid.get("pagination_depth")

@@ -82,7 +82,10 @@ def _normalized(ranker: Payload, feature: dict[str, float]) -> dict[str, float]:
 
 
 def _expression(ranker: Payload) -> str:
-    name, kind = f"ranker_{ranker['name']}", ranker["kind"]  # a prefix, lest a ranker called bm25 hide the feature
+    name, kind = (
+        f"ranker_{ranker['name']}",
+        ranker["kind"],
+    )  # the prefix keeps a ranker called bm25 from hiding the feature
     text = {
         "none": name,
         "minmax": f"normalize_linear({name})",

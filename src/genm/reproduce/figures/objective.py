@@ -234,7 +234,7 @@ def draw_sigmoid() -> Drawing:
     caption = (
         f"The sigmoid that stands for “ranked above” in Eq. (3), its centred linear approximation, which is the "
         f"tangent in the middle until it meets 1 and 0 at -2/β and 2/β, and below it the slopes. Appendix B prints "
-        f"the 0 and the 1 the wrong way round, and sets the slope to 0 outside the dotted lines (shaded). That is "
+        f"the 0 and the 1 interchanged, and sets the slope to 0 outside the dotted lines (shaded). That is "
         f"no small thing: {left_out:.0%} of the sigmoid's whole descent lies there, whatever β is. The fusers here "
         f"use the exact slope."
     )
