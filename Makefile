@@ -42,7 +42,7 @@ $(VENV)/.bytecode: $(VENV)/.ready $(shell find src tools/bytecode.py -name '*.py
 
 $(VENV)/.tested: pyproject.toml constraints.txt $(VENV)/.ready
 	@echo ">> installing the test tools"
-	@$(PIP) install -q --no-compile -c constraints.txt -e '.[rankers,pandas,plots,pyterrier,sklearn]' --group dev
+	@$(PIP) install -q --no-compile -c constraints.txt -e '.[rankers,pandas,plots,postgresql,pyterrier,serve,sklearn]' --group dev
 	@touch $@
 
 demo: $(VENV)/.bytecode  ## set up, then run the main job on an embedded example

@@ -7,7 +7,8 @@ GenmError                 something the caller can put right; `code` is stable, 
 │   └── ExportError       a model or a setting that a search engine cannot take (code "export")
 ├── MissingExtraError     an optional dependency is needed (code "extra")
 ├── ModelError            a model file is broken, of another version, or does not fit (code "model")
-└── NotFittedError        a fuser was used before `fit` (code "not-fitted")
+├── NotFittedError        a fuser was used before `fit` (code "not-fitted")
+└── StoreError            the service's store cannot be read or written (code "store")
 
 GenmWarning               said once, never raised by us
 └── ConvergenceWarning    an iteration stopped at its limit
@@ -70,6 +71,12 @@ class NotFittedError(GenmError, ValueError):
     """A fuser was asked for something that only `fit` can give."""
 
     code = "not-fitted"
+
+
+class StoreError(GenmError):
+    """The store of the service cannot be read or written, or does not say what it should."""
+
+    code = "store"
 
 
 class GenmWarning(UserWarning):
