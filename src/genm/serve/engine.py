@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from genm.align import Aligned
 from genm.errors import GenmError, StoreError
 from genm.model import Model, OnlineState, model_from_json, model_to_json
 from genm.serve.learner import N_AP_VALUES, Learner, Lesson, Lessons, Result, Rules, Update, Weights
@@ -133,6 +134,7 @@ class Engine:
         self.status = self._status()
         self._thread = threading.Thread(target=self._run, name="genm-writer", daemon=True)
         self._thread.start()
+        self.store.follow(self.refresh)
 
     def stop(self) -> None:
         """Finish what is under way, then close the store."""
@@ -146,6 +148,21 @@ class Engine:
     def is_running(self) -> bool:
         """Tell whether the writer is at work."""
         return self._thread is not None and self._thread.is_alive()
+
+    @property
+    def n_waiting(self) -> int:
+        """Return how many requests wait for the writer."""
+        return self._queue.qsize()
+
+    def rehearse(self, lessons: Sequence[Lesson]) -> None:
+        """Let a copy of the learner take the steps, so that everything is compiled; nothing is kept."""
+        Learner(self.model, self.rules).learn(lessons, 0)
+
+    def judged_query(self, row: EventRow) -> Aligned:
+        """Return the judged query of a stored event."""
+        judged = _lesson(self.lessons, row).judged
+        assert judged is not None
+        return judged
 
     def submit(self, work: Work) -> None:
         """Hand over a request; its future holds the answer once everything is on disk."""
@@ -196,7 +213,8 @@ class Engine:
     def _commit(self, group: Sequence[Work]) -> None:
         answers: list[Any] = []
         try:
-            with self.store.transaction() as session:
+            # where nothing is to be written, only to be followed, no lock is taken
+            with self.store.transaction() if any(map(len, group)) else self.store.snapshot() as session:
                 self._follow(session)
                 answers = _Batch(self, session).apply(group)
             self.failure = None
@@ -251,6 +269,9 @@ class Engine:
             for row in session.events(self._sequence, _FOLLOW):
                 self._absorb(row)
             self._point(session)
+            if self._learner.rules != self.rules:
+                self.rules = self._learner.rules
+                self.lessons = Lessons(self.model, self.rules)
 
     def _load(self, session: Session) -> None:
         """Read the state from the store: what a replay of the whole log would come to."""
@@ -325,15 +346,19 @@ class _Batch:
             return refusal
 
     def _feedback(self, work: Feedback) -> FeedbackAnswer:
+        rules = self._learner.rules
+        if any(lesson.rules != rules for lesson in work.lessons):  # another replica has changed them meanwhile
+            lessons = Lessons(self._learner.model, rules)
+            work.lessons = [lessons.renew(lesson) for lesson in work.lessons]
         bodies = [msgspec.json.encode(lesson.event) for lesson in work.lessons]
         digests = [_digest(lesson.kind, body) for lesson, body in zip(work.lessons, bodies, strict=True)]
         for lesson, digest in zip(work.lessons, digests, strict=True):
             self._check_key(lesson.event.key, digest)
         new = [number for number, lesson in enumerate(work.lessons) if lesson.event.key not in self._known]
-        lessons = [work.lessons[number] for number in new]
-        results, update = self._learner.learn(lessons, self._now)
+        learned = [work.lessons[number] for number in new]
+        results, update = self._learner.learn(learned, self._now)
         request = self._engine._sequence + 1
-        for number, lesson, result in zip(new, lessons, results, strict=True):
+        for number, lesson, result in zip(new, learned, results, strict=True):
             self._append(request, lesson, bodies[number], digests[number], result)
         if update is not None:
             self._add_version(update, "feedback")

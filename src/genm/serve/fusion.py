@@ -144,7 +144,7 @@ class Fusion:
                 place,
                 f"a list of each of {', '.join(wanted)}",
                 f"none of {', '.join(missing)}",
-                "Name the rankers to fuse in `rankers` if one of them is left out on purpose.",
+                "A fuse request may name some in `rankers`; feedback needs all, or a missing list would count as bad.",
             )
         return [name for name in known if name in wanted]
 

@@ -61,6 +61,8 @@ class Lesson:
     kind: str
     clients: tuple[str, ...]
     """Whose influence it uses."""
+    rules: Rules
+    """Under which it was made ready: they say what a click counts."""
     steps: tuple[Aligned, ...] = ()
     """What the learner takes a step on: the judged query, or one query per click."""
     judged: Aligned | None = None
@@ -251,14 +253,14 @@ class Lessons:
                 " and ".join(kinds) or "none",
                 "Send one event for each.",
             )
-        query = self.fusion.join(event.runs, sorted(event.runs), place=f"{place}.runs", in_order=True)
+        query = self.fusion.join(event.runs, place=f"{place}.runs", in_order=True)
         if event.judgments is not None:
             if not event.judgments:
                 raise invalid(f"{place}.judgments", "at least one judgment", "none", "Leave the event out.")
             aligned = self.fusion.aligned(query, event.judgments)
             if not aligned.n_relevant(self.model.relevance_level)[0]:
-                return Lesson(event, kinds[0], clients)
-            return Lesson(event, kinds[0], clients, (aligned,), aligned)
+                return Lesson(event, kinds[0], clients, self.rules)
+            return Lesson(event, kinds[0], clients, self.rules, (aligned,), aligned)
         if event.impression is not None:
             shown, clicks = event.impression.shown, event.impression.clicks
             check_clicks(shown, clicks, f"{place}.impression")
@@ -269,9 +271,15 @@ class Lessons:
                 for doc_id in sorted(clicks, key=rank.__getitem__)
                 if doc_id in known
             )
-            return Lesson(event, kinds[0], clients, steps)
+            return Lesson(event, kinds[0], clients, self.rules, steps)
         assert event.interleaved is not None
         return self._interleaved(event, clients, place, versions)
+
+    def renew(self, lesson: Lesson) -> Lesson:
+        """Return a lesson as these rules make it."""
+        if lesson.kind != "clicks":
+            return replace(lesson, rules=self.rules)
+        return self.prepare(lesson.event, lesson.clients, "event", {})
 
     def _click_weight(self, rank: int) -> float:
         """Return the inverse chance that the place was looked at, cut off, as a share of the largest.
@@ -298,7 +306,12 @@ class Lessons:
         shown, teams = team_draft(lists[0], lists[1], top, seed)
         check_clicks(shown, given.clicks, f"{place}.interleaved")
         return Lesson(
-            event, "interleaved", clients, pair=(first, second), credit=credit(shown, teams, given.clicks)
+            event,
+            "interleaved",
+            clients,
+            self.rules,
+            pair=(first, second),
+            credit=credit(shown, teams, given.clicks),
         )
 
 

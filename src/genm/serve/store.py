@@ -16,7 +16,7 @@ import sqlite3
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, fields, replace
 from pathlib import Path
@@ -131,7 +131,8 @@ class Session:
 
     def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         """Return the rows of a query."""
-        return list(self._connection.execute(sql.replace("?", self._marker), values).fetchall())
+        cursor = self._connection.execute(sql.replace("?", self._marker), values)
+        return list(cursor.fetchall()) if cursor.description else []
 
     def write(self, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
         """Insert rows."""
@@ -289,6 +290,9 @@ class Store(ABC):
     @abstractmethod
     def snapshot(self) -> "TransactionContext":
         """Return a context that gives a session which reads one consistent state."""
+
+    def follow(self, changed: Callable[[], None]) -> None:  # noqa: B027 (most stores have one writer)
+        """Call `changed` whenever others have written; a store with one writer never does."""
 
     def check_schema(self, session: Session) -> None:
         """Refuse a store of another version."""
