@@ -8,6 +8,7 @@ GenmError                 something the caller can put right; `code` is stable, 
 ├── MissingExtraError     an optional dependency is needed (code "extra")
 ├── ModelError            a model file is broken, of another version, or does not fit (code "model")
 ├── NotFittedError        a fuser was used before `fit` (code "not-fitted")
+├── ServiceError          the service refused a request, or cannot be reached (code "service")
 └── StoreError            the service's store cannot be read or written (code "store")
 
 GenmWarning               said once, never raised by us
@@ -71,6 +72,17 @@ class NotFittedError(GenmError, ValueError):
     """A fuser was asked for something that only `fit` can give."""
 
     code = "not-fitted"
+
+
+class ServiceError(GenmError):
+    """The service refused a request, or could not be reached."""
+
+    code = "service"
+
+    def __init__(self, message: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        """The HTTP status; None where there was no answer."""
 
 
 class StoreError(GenmError):

@@ -168,7 +168,7 @@ def test_feedback_is_learned_once(service):
         ({"judgments": None, "impression": {"shown": [], "clicks": []}}, "body.events[0].impression.shown"),
         ({"judgments": None, "impression": {"shown": ["a", "a"], "clicks": []}}, "body.events[0].impression.shown"),
         ({"judgments": None, "interleaved": {"id": "x", "clicks": []}}, "body.events[0].interleaved.id"),
-        ({"runs": {"bm25": [["a", 1], ["a", 1]]}}, "body.events[0].runs.bm25"),
+        ({"runs": {name: [["a", 1], ["a", 1]] for name in RANKERS}}, "body.events[0].runs.bm25"),
         ({"runs": {}}, "body.events[0].runs"),
         ({"key": ""}, "body.events[0].key"),
         ({"key": "x" * 600}, "body.events[0].key"),

@@ -19,6 +19,7 @@ from genm.cli import (
     rank,
     report,
     reproduce,
+    serve,
     update,
 )
 from genm.cli.exit_codes import detect_broken_pipe, exit_code
@@ -77,6 +78,7 @@ for verb in (
     export,
     rank,
     reproduce,
+    serve,
     collections,
     cache,
 ):

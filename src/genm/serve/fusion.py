@@ -144,7 +144,7 @@ class Fusion:
                 place,
                 f"a list of each of {', '.join(wanted)}",
                 f"none of {', '.join(missing)}",
-                "A fuse request may name some in `rankers`; feedback needs all, or a missing list would count as bad.",
+                "A fuse request may name some in `rankers`; feedback needs all, lest a missing list count as bad.",
             )
         return [name for name in known if name in wanted]
 

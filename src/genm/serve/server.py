@@ -2,21 +2,25 @@
 
 import asyncio
 import logging
+import socket
 import ssl
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import msgspec
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from genm.errors import InputError, MissingExtraError
+from genm.errors import InputError, MissingExtraError, StoreError
 from genm.model import load_model
 from genm.serve.app import Limits, create_app
 from genm.serve.engine import Engine
 from genm.serve.learner import Rules
 from genm.serve.security import Tokens, is_loopback
 from genm.serve.service import Service
-from genm.serve.store import SqliteStore, Store
+from genm.serve.store import SqliteStore, Store, copy_store
 
 HEADER_SECONDS = 10.0
 """A client that has not sent its headers within this time is cut off."""
@@ -79,8 +83,46 @@ def check_settings(settings: Settings) -> Tokens | None:
     return tokens
 
 
-def serve(settings: Settings) -> None:
-    """Serve until a signal stops it; whatever was acknowledged is on disk."""
+@contextmanager
+def existing_store(place: str) -> Iterator[Store]:
+    """Open a store that exists, beside a service that may be using it."""
+    if not place.startswith(("postgresql://", "postgres://")) and not Path(place).is_file():
+        raise StoreError(f"{place}: expected a store; there is no such file.")
+    store = open_store(place, alone=False)
+    store.open()
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def copy_to(source: Store, place: str) -> int:
+    """Copy a store to a new place, alone there; returns the number of events."""
+    if not place.startswith(("postgresql://", "postgres://")) and Path(place).exists():
+        raise StoreError(f"{place}: expected a new file; found one. Move it away first, or choose another name.")
+    target = open_store(place)
+    target.open()
+    try:
+        return copy_store(source, target)
+    finally:
+        target.close()
+
+
+def stored_rules(settings: Settings) -> Rules | None:
+    """Return the rules of the store, None where there is no store yet."""
+    place = store_place(settings)
+    if not place.startswith(("postgresql://", "postgres://")) and not Path(place).exists():
+        return None
+    with existing_store(place) as store, store.snapshot() as session:
+        event = session.last_event("rules")
+    return None if event is None else msgspec.json.decode(event.body, type=Rules)
+
+
+def serve(settings: Settings, ready: Callable[[str], None] = lambda _: None) -> None:
+    """Serve until a signal stops it; whatever was acknowledged is on disk.
+
+    `ready` is called with the address once requests are answered.
+    """
     tokens = check_settings(settings)
     model = None if settings.model is None else load_model(settings.model)
     engine = Engine(open_store(store_place(settings)))
@@ -109,11 +151,27 @@ def serve(settings: Settings) -> None:
             ssl_keyfile=settings.private_key,
         )
         try:
-            uvicorn.Server(config).run()
+            _Server(config, ready).run()
         except (OSError, ssl.SSLError) as error:
             raise InputError(f"--host {settings.host} --port {settings.port}: {error}.") from error
     finally:
         engine.stop()
+
+
+class _Server(uvicorn.Server):
+    """Tells when it listens, and on which port."""
+
+    def __init__(self, config: uvicorn.Config, ready: Callable[[str], None]) -> None:
+        super().__init__(config)
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, then tell."""
+        await super().startup(sockets)
+        if self.started:
+            host, port = self.servers[0].sockets[0].getsockname()[:2]
+            scheme = "https" if self.config.ssl_certfile else "http"
+            self._ready(f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}")
 
 
 class TimedProtocol(HttpToolsProtocol):
