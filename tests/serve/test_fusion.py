@@ -51,7 +51,7 @@ def test_the_fused_list_is_that_of_the_model(problem, columns, top):
     query = Fusion(model).join(in_form(runs, columns))
     order, fused = query.fuse(np.array(model.weights), top)
     expected = model.fuse({name: run_from_dict({"q": one}, name=name) for name, one in runs.items()}, top=top)
-    assert ([query.doc_ids[row] for row in order], fused[order].tolist()) == ranked(expected)
+    assert (query.doc_ids_of(order), fused[order].tolist()) == ranked(expected)
 
 
 @given(problems(), st.sets(st.sampled_from(NAMES), min_size=1))
@@ -67,7 +67,7 @@ def test_a_subset_is_fused_as_if_there_were_no_other_ranker(problem, some):
     )
     weights = {name: model.weights[NAMES.index(name)] for name in chosen}
     expected = ranked(fuse_runs(select_rankers(aligned, chosen), weights))
-    assert [query.doc_ids[row] for row in order] == expected[0]
+    assert query.doc_ids_of(order) == expected[0]
     assert fused[order].tolist() == pytest.approx(expected[1], rel=1e-12, abs=1e-12)
 
 
@@ -78,7 +78,7 @@ def test_the_order_of_documents_is_free(problem):
     one, two = (fusion.join(in_form(runs, columns=False), in_order=flag) for flag in (False, True))
     weights = np.array(model.weights)
     (first, fused), (second, fused_too) = one.fuse(weights), two.fuse(weights)
-    assert [one.doc_ids[row] for row in first] == [two.doc_ids[row] for row in second]
+    assert one.doc_ids_of(first) == two.doc_ids_of(second)
     assert fused[first].tolist() == fused_too[second].tolist()
 
 

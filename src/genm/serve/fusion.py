@@ -5,9 +5,10 @@ are sorted only where the order of rows can change a result: for normalisers tha
 among documents whose fused scores are equal.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, count
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +39,7 @@ class QueryScores:
     retrieved: NDArray[np.bool_]
     scores: NDArray[np.float64]
 
-    def fuse(self, weights: Floats, top: int | None = None) -> tuple[list[int], Floats]:
+    def fuse(self, weights: Floats, top: int | None = None) -> tuple[NDArray[np.int64], Floats]:
         """Return the rows in ranking order, the first `top` of them, and the fused scores of all rows."""
         fused = weighted_sum(self.scores, weights)
         if not np.isfinite(fused).all():
@@ -51,7 +52,11 @@ class QueryScores:
         order = np.argsort(-fused, kind="stable")
         if not self.is_sorted:
             _break_ties(order, fused, self.doc_ids)
-        return order[:top].tolist(), fused
+        return order[:top], fused
+
+    def doc_ids_of(self, rows: NDArray[np.int64]) -> list[str]:
+        """Return the documents of some rows."""
+        return [self.doc_ids[row] for row in rows.tolist()]
 
 
 class Fusion:
@@ -81,15 +86,11 @@ class Fusion:
             doc_ids, scores = read_list(f"{place}.{name}", runs[name])
             depth = self.model.depths[self._column[name]]
             lists.append(_cut(doc_ids, scores, depth, f"{place}.{name}"))
-        docs = list(dict.fromkeys(chain.from_iterable(doc_ids for doc_ids, _ in lists)))
         is_sorted = self._sorts or in_order
-        if is_sorted:
-            docs.sort(reverse=True)
-        row_of = dict(zip(docs, range(len(docs)), strict=True))
+        docs, rows_of = _number_documents([doc_ids for doc_ids, _ in lists], in_order=is_sorted)
         raw = np.zeros((len(docs), len(self._column)))
         retrieved = np.zeros(raw.shape, np.bool_)
-        for name, (doc_ids, scores) in zip(names, lists, strict=True):
-            rows = np.fromiter(map(row_of.__getitem__, doc_ids), np.int64, len(doc_ids))
+        for name, (doc_ids, scores), rows in zip(names, lists, rows_of, strict=True):
             k = self._column[name]
             raw[rows, k] = scores
             retrieved[rows, k] = True
@@ -147,6 +148,18 @@ class Fusion:
                 "A fuse request may name some in `rankers`; feedback needs all, lest a missing list count as bad.",
             )
         return [name for name in known if name in wanted]
+
+
+def _number_documents(lists: list[list[str]], *, in_order: bool) -> tuple[list[str], list[NDArray[np.int64]]]:
+    """Return the different documents of all lists, and for each list the numbers of its documents."""
+    number: dict[str, int]
+    if in_order:
+        docs = sorted(set(chain.from_iterable(lists)), reverse=True)
+        number = dict(zip(docs, range(len(docs)), strict=True))
+    else:
+        number = defaultdict(count().__next__)  # a new document takes the next number
+    rows = [np.fromiter(map(number.__getitem__, doc_ids), np.int64, len(doc_ids)) for doc_ids in lists]
+    return list(number), rows
 
 
 def _cut(doc_ids: list[str], scores: list[float], depth: int | None, place: str) -> tuple[list[str], list[float]]:

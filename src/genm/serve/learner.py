@@ -302,7 +302,7 @@ class Lessons:
         lists = []
         for number in (first, second):
             order, _ = query.fuse(np.array(versions[number].vector), top)
-            lists.append([query.doc_ids[row] for row in order])
+            lists.append(query.doc_ids_of(order))
         shown, teams = team_draft(lists[0], lists[1], top, seed)
         check_clicks(shown, given.clicks, f"{place}.interleaved")
         return Lesson(

@@ -150,7 +150,7 @@ class Service:
             version, weights = used.version, np.array(used.vector)
         query = self.fusion.join(request.runs, request.rankers)
         order, fused = query.fuse(weights, request.top)
-        doc_ids, scores = [query.doc_ids[row] for row in order], fused[order].tolist()
+        doc_ids, scores = query.doc_ids_of(order), fused[order].tolist()
         answer = FuseAnswer(version, request.query_id)
         if all(isinstance(one, Columns) for one in request.runs.values()):
             answer.doc_ids, answer.scores = doc_ids, scores
@@ -307,7 +307,7 @@ class Service:
         lists = []
         for number in (first, second):
             order, _ = query.fuse(np.array(self.engine.weights_of(number).vector), request.top)
-            lists.append([query.doc_ids[row] for row in order])
+            lists.append(query.doc_ids_of(order))
         seed = secrets.token_hex(8)
         shown, _ = team_draft(lists[0], lists[1], request.top, seed)
         return InterleaveAnswer(f"{first}-{second}-{request.top}-{seed}", (first, second), shown)
