@@ -2,6 +2,7 @@
 
     python tests/serve/crashes.py --kills 1000                # kill -9
     python tests/serve/crashes.py --kills 200 --power-cut     # and lose what was written but not flushed
+    python tests/serve/crashes.py --kills 50 --postgresql postgresql://...    # one of three replicas each time
 
 A child process opens the store and learns from events of four threads. It notes every acknowledgement in a pipe.
 The parent kills it after a random time, reads the notes, and looks up each of them in the store; every so often the
@@ -30,15 +31,16 @@ from serve.cases import Driver, judged, model
 
 from genm.serve.learner import Rules
 from genm.serve.replay import check_store
+from genm.serve.server import existing_store, open_store
 from genm.serve.store import SqliteStore
 
 RULES = Rules(influence=None, n_recent=8)
 PAGE = 4096
 
 
-def write_until_killed(path, life, notes):
+def write_until_killed(place, life, notes):
     """Learn, and note every acknowledgement, until a signal comes."""
-    driver = Driver(SqliteStore(path), model(), RULES)
+    driver = Driver(open_store(str(place)), model(), RULES)
 
     def work(thread):
         for number in range(10**9):
@@ -53,17 +55,23 @@ def write_until_killed(path, life, notes):
     time.sleep(3600)
 
 
-def one_life(path, life, seconds):
-    """Let a child write for some time, kill it, and return what it acknowledged."""
+def start_child(place, life):
+    """Fork a child that writes; return its id and the pipe with its notes."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(reading)
         try:
-            write_until_killed(path, life, writing)
+            write_until_killed(place, life, writing)
         finally:
             os._exit(1)
     os.close(writing)
+    return child, reading
+
+
+def one_life(path, life, seconds):
+    """Let a child write for some time, kill it, and return what it acknowledged."""
+    child, reading = start_child(path, life)
     stop_at, content = time.monotonic() + seconds, b""
     while (left := stop_at - time.monotonic()) > 0:
         if select.select([reading], [], [], left)[0]:
@@ -155,6 +163,66 @@ def run(folder, kills, *, seed=0, power_cut=False, replay_every=100, longest=0.4
     return total
 
 
+def run_replicas(address, kills, *, replicas=3, seed=0, longest=1.0):
+    """Kill one of several replicas on PostgreSQL again and again.
+
+    Returns how many events were acknowledged, and the longest time from a kill to the next acknowledgement.
+    """
+    os.environ["GENM_THREADS"] = "1"
+    draw = random.Random(seed)
+    driver = Driver(open_store(address), model(), RULES)
+    driver.feedback(judged(0, key="first"))
+    driver.stop()
+    life, notes = replicas, []
+    children = [start_child(address, number) for number in range(replicas)]
+    unread = {reading: b"" for _, reading in children}
+    slowest, killed_at = 0.0, None
+
+    def read(seconds):
+        nonlocal slowest, killed_at
+        stop_at = time.monotonic() + seconds
+        while (left := stop_at - time.monotonic()) > 0:
+            for pipe in select.select(list(unread), [], [], left)[0]:
+                *lines, unread[pipe] = (unread[pipe] + os.read(pipe, 1 << 16)).split(b"\n")
+                notes.extend(json.loads(line) for line in lines)
+                if lines and killed_at is not None:
+                    slowest, killed_at = max(slowest, time.monotonic() - killed_at), None
+
+    read(3.0)
+    for _ in range(kills):
+        victim = draw.randrange(replicas)
+        child, pipe = children[victim]
+        read(0.002)  # what was noted before the kill does not count as after it
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        killed_at = time.monotonic()
+        while part := os.read(pipe, 1 << 16):
+            unread[pipe] += part
+        notes.extend(json.loads(line) for line in unread.pop(pipe).splitlines())
+        os.close(pipe)
+        read(draw.uniform(0.0, longest))
+        children[victim] = start_child(address, life)
+        unread[children[victim][1]] = b""
+        life += 1
+    read(2.0)
+    for child, _ in children:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    read(0.2)
+    with existing_store(address) as store:
+        with store.snapshot() as session:
+            stored = session.answers(key for key, _, _ in notes)
+        found = check_store(store)
+    lost = [n for n in notes if n[0] not in stored or [stored[n[0]].sequence, stored[n[0]].version] != n[1:]]
+    assert not lost, f"{len(lost)} of {len(notes)} acknowledged events are lost: {lost[:3]}"
+    assert found.faults == (), found.faults
+    told = (
+        f"{kills} kills of {replicas} replicas, {len(notes):,} events acknowledged, {found.n_events:,} in the log"
+    )
+    print(f"{told}, replay equal; next acknowledgement after at most {slowest:.3f} s", flush=True)
+    return len(notes), slowest
+
+
 def build_shadow_library(folder):
     """Compile the library; None where there is no compiler."""
     compiler = shutil.which("cc") or shutil.which("gcc")
@@ -183,9 +251,13 @@ def main():
     parser.add_argument("--kills", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--power-cut", action="store_true")
+    parser.add_argument("--postgresql", help="address of a database that three replicas share")
     parser.add_argument("--folder")
     parser.add_argument("--under-shadow", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.postgresql:
+        run_replicas(options.postgresql, options.kills, seed=options.seed)
+        return
     with tempfile.TemporaryDirectory() as name:
         folder = options.folder or name
         if options.power_cut:
