@@ -10,6 +10,7 @@ Answers are the JSON objects that the service's OpenAPI description names.
 import asyncio
 import itertools
 import random
+import ssl
 import time
 import uuid
 from abc import ABC, abstractmethod
@@ -117,7 +118,8 @@ class _Calls(ABC, Generic[R]):
             "headers": {} if token is None else {"authorization": f"Bearer {token}"},
         }
         if self.url.startswith("https:"):
-            self._options["verify"] = verify
+            trusted = ssl.create_default_context(cafile=verify) if isinstance(verify, str) else verify
+            self._options["verify"] = trusted
 
     @abstractmethod
     def _send(self, call: Call) -> R: ...

@@ -2,8 +2,11 @@
 
 import os
 import shutil
+import socket
 import subprocess
 import tempfile
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -14,14 +17,16 @@ pytest.importorskip("httpx", reason="needs the extra serve")
 pytest.importorskip("uvicorn", reason="needs the extra serve")
 
 import msgspec
+import uvicorn
 from export.conftest import installed_tools, ordinary_user, packaged_tools
 from serve.cases import model
 from starlette.testclient import TestClient
 
 from genm.serve.app import Limits, create_app
-from genm.serve.engine import Engine
+from genm.serve.engine import Engine, Feedback
 from genm.serve.learner import Rules
 from genm.serve.security import Tokens
+from genm.serve.server import TimedProtocol
 from genm.serve.service import Service
 from genm.serve.store import SqliteStore
 
@@ -43,6 +48,51 @@ class Running:
 
     def feedback(self, *events):
         return self.post("/v1/feedback", {"events": list(events)})
+
+
+class Live:
+    """A service on a port of its own."""
+
+    def __init__(self, path, given, tokens=None, limits=None, max_ap_loss=1.0):
+        self.engine = Engine(SqliteStore(path))
+        self.engine.start(given, Rules(influence=None, max_ap_loss=max_ap_loss, prior_queries=2))
+        self.service = Service(self.engine)
+        app = create_app(self.service, tokens=tokens, hosts=("127.0.0.1",), limits=limits or Limits())
+        listener = socket.socket()
+        listener.bind(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
+        config = uvicorn.Config(
+            app, http=TimedProtocol, ws="none", log_level="warning", timeout_graceful_shutdown=1
+        )
+        self.server = uvicorn.Server(config)
+        self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [listener]}, daemon=True)
+        self.thread.start()
+        while not self.server.started:
+            time.sleep(0.01)
+
+    def feedback(self, *events):
+        lessons = [self.engine.lessons.prepare(event, ("test",), "event", {}) for event in events]
+        work = Feedback(lessons)
+        self.engine.submit(work)
+        return work.done.result(30)
+
+    def stop(self):
+        self.server.should_exit = True
+        self.thread.join(10)
+        self.engine.stop()
+
+
+@pytest.fixture
+def live(tmp_path):
+    running = []
+
+    def start(given=None, **options):
+        running.append(Live(tmp_path / "store.sqlite", given or model(), **options))
+        return running[-1]
+
+    yield start
+    for one in running:
+        one.stop()
 
 
 @pytest.fixture

@@ -1,20 +1,9 @@
 """The page in a real browser: live, nothing from outside, foreign text stays text, rolling back works."""
 
 import shutil
-import socket
-import threading
-import time
 
 import pytest
-import uvicorn
 from serve.cases import judged, model, poisoned
-
-from genm.serve.app import Limits, create_app
-from genm.serve.engine import Engine
-from genm.serve.learner import Rules
-from genm.serve.server import TimedProtocol
-from genm.serve.service import Service
-from genm.serve.store import SqliteStore
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="needs Playwright's Python client")
 expect = sync_api.expect
@@ -32,53 +21,6 @@ def browser():
         browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
         yield browser
         browser.close()
-
-
-class Live:
-    """A service on a port of its own."""
-
-    def __init__(self, path, given, tokens=None):
-        self.engine = Engine(SqliteStore(path))
-        self.engine.start(given, Rules(influence=None, max_ap_loss=0.0, prior_queries=2))
-        self.service = Service(self.engine)
-        app = create_app(self.service, tokens=tokens, hosts=("127.0.0.1",), limits=Limits())
-        listener = socket.socket()
-        listener.bind(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
-        config = uvicorn.Config(
-            app, http=TimedProtocol, ws="none", log_level="warning", timeout_graceful_shutdown=1
-        )
-        self.server = uvicorn.Server(config)
-        self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [listener]}, daemon=True)
-        self.thread.start()
-        while not self.server.started:
-            time.sleep(0.01)
-
-    def feedback(self, *events):
-        from genm.serve.engine import Feedback
-
-        lessons = [self.engine.lessons.prepare(event, ("test",), "event", {}) for event in events]
-        work = Feedback(lessons)
-        self.engine.submit(work)
-        return work.done.result(30)
-
-    def stop(self):
-        self.server.should_exit = True
-        self.thread.join(10)
-        self.engine.stop()
-
-
-@pytest.fixture
-def live(tmp_path):
-    running = []
-
-    def start(given=None, **options):
-        running.append(Live(tmp_path / "store.sqlite", given or model(), **options))
-        return running[-1]
-
-    yield start
-    for one in running:
-        one.stop()
 
 
 @pytest.fixture
@@ -122,7 +64,7 @@ def test_the_page_follows_the_weights_and_rolls_back(live, visit):
 
 
 def test_a_version_that_was_not_promoted_is_the_challenger(live, visit):
-    service = live(model(weights=(0.8, 0.15, 0.05)))
+    service = live(model(weights=(0.8, 0.15, 0.05)), max_ap_loss=0.0)
     service.feedback(*(judged(number) for number in range(30)))
     service.feedback(*(poisoned(number) for number in range(100, 130)))
     assert service.engine.status.champion.version < service.engine.status.n_versions
