@@ -15,7 +15,7 @@ from genm.serve.messages import RequestError
 from genm.serve.replay import check_store
 from genm.serve.store import SqliteStore, copy_store
 
-FREE = Rules(influence=None)
+FREE = Rules(influence=None, prior_queries=50)
 
 
 @pytest.fixture
@@ -167,7 +167,7 @@ def test_a_bad_update_is_kept_but_not_promoted(path):
 
 def test_one_client_moves_the_weights_only_so_far_in_an_hour(path):
     now = [1_000_000_000_000]
-    driver = sqlite_driver(path, rules=Rules(influence=0.1), clock=lambda: now[0])
+    driver = sqlite_driver(path, rules=Rules(influence=0.1, prior_queries=50), clock=lambda: now[0])
     start = driver.status.current.vector
     outcomes = [driver.feedback(poisoned(number), client="bad").events[0].outcome for number in range(30)]
     moved = sum(abs(a - b) for a, b in zip(start, driver.status.current.vector, strict=True)) / 2
@@ -184,7 +184,7 @@ def test_one_client_moves_the_weights_only_so_far_in_an_hour(path):
 
 
 def test_the_limit_also_holds_for_whom_an_event_names(path):
-    driver = sqlite_driver(path, rules=Rules(influence=0.1))
+    driver = sqlite_driver(path, rules=Rules(influence=0.1, prior_queries=50))
     for number in range(30):
         driver.feedback(poisoned(number, client="user"), client="team")
     influence, received = driver.engine._learner.influence, driver.engine._clock()
@@ -282,3 +282,16 @@ def test_many_clients_at_once_lose_nothing(path):
     driver.stop()
     found = checked(path)
     assert (found.faults, found.n_events) == ((), 62)
+
+
+def test_weights_learned_from_many_queries_move_less(tmp_path):
+    moved = {}
+    for queries in (1, 10, 1000):
+        given = model(training={"queries": queries})
+        driver = sqlite_driver(tmp_path / f"{queries}.sqlite", given=given, rules=Rules(influence=None))
+        driver.feedback(judged(1))
+        after = driver.status.current
+        driver.stop()
+        assert after.state.n_seen == queries + 1
+        moved[queries] = abs(after.vector[0] - given.weights[0])
+    assert moved[1] > moved[10] > moved[1000] > 0.0

@@ -39,8 +39,9 @@ class Rules(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """A place r is taken to be looked at with a chance of r ** -position_bias; 0 trusts clicks as they are."""
     largest_click: float = 10.0
     """A click counts at most this many times a click on the first place."""
-    prior_queries: int = 50
-    """A model without a stream goes on as if its weights came from this many queries."""
+    prior_queries: int | None = None
+    """A model without a stream goes on as if its weights came from this many queries; None is as many as the model
+    says that it was trained on, 1 if it does not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,9 +192,9 @@ class Learner:
         """Return the state of a stream that goes on from a model's weights.
 
         The adaptive schedule scales its steps by the gradients met so far. It has met none, so the first query's
-        gradient stands in for the `prior_queries` that the weights are taken to come from.
+        gradient stands in for those of the queries that the weights are taken to come from.
         """
-        n, weights = self.rules.prior_queries, tuple(vector.tolist())
+        n, weights = self._prior_queries(), tuple(vector.tolist())
         beta = self.model.beta if self.model.beta is not None else beta_of(first)
         empty = OnlineState(weights, 0, "adaptive", beta, (0.0,) * (2 + len(weights)))
         fuser = OnlineFuser.from_model(replace(self.model, weights=weights, online=empty))
@@ -202,6 +203,12 @@ class Learner:
             return None
         total = n * (n + 1) / 2
         return replace(empty, n_seen=n, memory=(n * square, total, *(total * weight for weight in weights)))
+
+    def _prior_queries(self) -> int:
+        if self.rules.prior_queries is not None:
+            return self.rules.prior_queries
+        told = self.model.training.get("queries")
+        return told if isinstance(told, int) and told > 0 else 1
 
     def _new_version(self, vector: tuple[float, ...], state: OnlineState | None) -> Update:
         self.n_versions += 1
