@@ -1,89 +1,19 @@
-"""A service over a throw-away store, called in this process."""
+"""Fixtures of the service's tests. They import inside, because the extra serve may be missing."""
 
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
-import threading
-import time
 from pathlib import Path
 
 import pytest
 
-pytest.importorskip("starlette", reason="needs the extra serve")
-pytest.importorskip("msgspec", reason="needs the extra serve")
-pytest.importorskip("httpx", reason="needs the extra serve")
-pytest.importorskip("uvicorn", reason="needs the extra serve")
-
-import msgspec
-import uvicorn
-from export.conftest import installed_tools, ordinary_user, packaged_tools
-from serve.cases import model
-from starlette.testclient import TestClient
-
-from genm.serve.app import Limits, create_app
-from genm.serve.engine import Engine, Feedback
-from genm.serve.learner import Rules
-from genm.serve.security import Tokens
-from genm.serve.server import TimedProtocol
-from genm.serve.service import Service
-from genm.serve.store import SqliteStore
-
-
-class Running:
-    """A started service and a client of it."""
-
-    def __init__(self, path, given=None, rules=None, tokens=None, limits=None):
-        self.engine = Engine(SqliteStore(path))
-        self.engine.start(given or model(), rules or Rules(influence=None))
-        self.service = Service(self.engine)
-        app = create_app(self.service, tokens=tokens, hosts=("testserver",), limits=limits or Limits())
-        self.http = TestClient(app, raise_server_exceptions=False)
-
-    def post(self, path, body, **options):
-        content = body if isinstance(body, bytes | str) else msgspec.json.encode(body)
-        headers = {"content-type": "application/json", **options.pop("headers", {})}
-        return self.http.post(path, content=content, headers=headers, **options)
-
-    def feedback(self, *events):
-        return self.post("/v1/feedback", {"events": list(events)})
-
-
-class Live:
-    """A service on a port of its own."""
-
-    def __init__(self, path, given, tokens=None, limits=None, max_ap_loss=1.0):
-        self.engine = Engine(SqliteStore(path))
-        self.engine.start(given, Rules(influence=None, max_ap_loss=max_ap_loss, prior_queries=2))
-        self.service = Service(self.engine)
-        app = create_app(self.service, tokens=tokens, hosts=("127.0.0.1",), limits=limits or Limits())
-        listener = socket.socket()
-        listener.bind(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
-        config = uvicorn.Config(
-            app, http=TimedProtocol, ws="none", log_level="warning", timeout_graceful_shutdown=1
-        )
-        self.server = uvicorn.Server(config)
-        self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [listener]}, daemon=True)
-        self.thread.start()
-        while not self.server.started:
-            time.sleep(0.01)
-
-    def feedback(self, *events):
-        lessons = [self.engine.lessons.prepare(event, ("test",), "event", {}) for event in events]
-        work = Feedback(lessons)
-        self.engine.submit(work)
-        return work.done.result(30)
-
-    def stop(self):
-        self.server.should_exit = True
-        self.thread.join(10)
-        self.engine.stop()
-
 
 @pytest.fixture
 def live(tmp_path):
+    from serve.cases import model
+    from serve.running import Live
+
     running = []
 
     def start(given=None, **options):
@@ -97,6 +27,8 @@ def live(tmp_path):
 
 @pytest.fixture
 def start(tmp_path):
+    from serve.running import Running
+
     running = []
 
     def make(**options):
@@ -115,6 +47,8 @@ def service(start):
 
 @pytest.fixture
 def tokens(tmp_path):
+    from genm.serve.security import Tokens
+
     return Tokens(tmp_path / "tokens.json")
 
 
@@ -124,6 +58,8 @@ def postgresql():
     psycopg = pytest.importorskip("psycopg", reason="needs the extra postgresql")
     if os.environ.get("GENM_TESTS_POSTGRESQL") == "none":
         pytest.skip("PostgreSQL is hidden: GENM_TESTS_POSTGRESQL is none")
+    from export.conftest import installed_tools, ordinary_user, packaged_tools
+
     tools = [*installed_tools(), *packaged_tools()]
     if not tools:
         pytest.skip("PostgreSQL is not installed, neither the system's nor pgserver's")

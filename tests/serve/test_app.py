@@ -2,9 +2,12 @@
 
 import random
 
+import pytest
+
+pytest.importorskip("uvicorn", reason="needs the extra serve")
+
 import msgspec
 import numpy as np
-import pytest
 from serve.cases import RANKERS, judged, lists, model
 
 from genm.evaluate import evaluate_run

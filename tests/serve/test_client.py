@@ -3,8 +3,11 @@
 import asyncio
 import random
 
-import httpx
 import pytest
+
+pytest.importorskip("uvicorn", reason="needs the extra serve")
+
+import httpx
 from serve.cases import judged, lists
 
 from genm import client as module

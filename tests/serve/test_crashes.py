@@ -5,6 +5,9 @@ import subprocess
 import sys
 
 import pytest
+
+pytest.importorskip("uvicorn", reason="needs the extra serve")
+
 from serve import crashes
 
 KILLS = int(os.environ.get("GENM_TESTS_KILLS", "6"))

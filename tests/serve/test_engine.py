@@ -5,7 +5,8 @@ import threading
 
 import pytest
 
-pytest.importorskip("msgspec", reason="needs the extra serve")
+pytest.importorskip("uvicorn", reason="needs the extra serve")
+
 
 from serve.cases import Driver, judged, model, poisoned, sqlite_driver
 

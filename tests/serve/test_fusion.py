@@ -1,11 +1,12 @@
 """One query fused by the service is what `Model.fuse` gives, bit for bit, whatever the lists and the rules."""
 
-import numpy as np
 import pytest
+
+pytest.importorskip("uvicorn", reason="needs the extra serve")
+
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-
-pytest.importorskip("msgspec", reason="needs the extra serve")
 
 from genm.align import align_runs, select_rankers
 from genm.fuse import fuse_runs

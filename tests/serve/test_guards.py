@@ -1,9 +1,10 @@
 """The guards: drift is found and not imagined, rates are limited, influence is counted by the hour."""
 
-import numpy as np
 import pytest
 
-pytest.importorskip("msgspec", reason="needs the extra serve")
+pytest.importorskip("uvicorn", reason="needs the extra serve")
+
+import numpy as np
 
 from genm.serve.guards import NANO, Influence, RequestRate, latest_change, moved_distance
 

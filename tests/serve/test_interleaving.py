@@ -2,12 +2,13 @@
 
 import math
 
-import numpy as np
 import pytest
+
+pytest.importorskip("uvicorn", reason="needs the extra serve")
+
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-
-pytest.importorskip("msgspec", reason="needs the extra serve")
 
 from genm.serve.interleaving import credit, sequential_test, team_draft
 

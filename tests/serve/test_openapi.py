@@ -8,8 +8,11 @@ import random
 import time
 from collections import Counter
 
-import msgspec
 import pytest
+
+pytest.importorskip("uvicorn", reason="needs the extra serve")
+
+import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis.errors import Unsatisfiable
 from serve.cases import judged

@@ -3,6 +3,9 @@
 import shutil
 
 import pytest
+
+pytest.importorskip("uvicorn", reason="needs the extra serve")
+
 from serve.cases import judged, model, poisoned
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="needs Playwright's Python client")

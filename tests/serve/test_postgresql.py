@@ -6,6 +6,9 @@ import sys
 import time
 
 import pytest
+
+pytest.importorskip("uvicorn", reason="needs the extra serve")
+
 from serve import crashes
 from serve.cases import Driver, judged, model, poisoned, sqlite_driver
 

@@ -5,8 +5,11 @@ import os
 import random
 import stat
 
-import msgspec
 import pytest
+
+pytest.importorskip("uvicorn", reason="needs the extra serve")
+
+import msgspec
 from serve.cases import judged, lists
 
 from genm.errors import InputError

@@ -10,8 +10,11 @@ import subprocess
 import sys
 import time
 
-import httpx
 import pytest
+
+pytest.importorskip("uvicorn", reason="needs the extra serve")
+
+import httpx
 from serve.cases import judged, model, sqlite_driver
 from typer.testing import CliRunner
 

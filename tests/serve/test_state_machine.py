@@ -6,8 +6,11 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
+
+pytest.importorskip("uvicorn", reason="needs the extra serve")
+
+import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (

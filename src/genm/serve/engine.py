@@ -6,6 +6,7 @@ fails, nothing is acknowledged, and the state is read anew from the store.
 """
 
 import hashlib
+import logging
 import queue
 import threading
 import uuid
@@ -31,6 +32,8 @@ from genm.serve.messages import (
     WeightsRequest,
 )
 from genm.serve.store import Answer, AuditRow, ComparisonRow, EventRow, Session, Store, VersionRow, now_ms
+
+_log = logging.getLogger("genm.serve")
 
 _MOST_EVENTS = 4096
 """Events of one transaction; further requests wait for the next."""
@@ -219,11 +222,13 @@ class Engine:
                 answers = _Batch(self, session).apply(group)
             self.failure = None
             self.n_commits += 1
-        except (GenmError, ArithmeticError, ValueError, LookupError, TypeError) as error:
+        except Exception as error:  # noqa: BLE001 (the writer must go on, and nobody may wait for it in vain)
+            if not isinstance(error, GenmError):
+                _log.error("a group of requests failed", exc_info=error)
             self._learner = None  # read anew before the next change
-            self.failure = str(error)
+            self.failure = str(error) or type(error).__name__
             for work in group:
-                work.done.set_exception(error if isinstance(error, StoreError) else StoreError(str(error)))
+                work.done.set_exception(error if isinstance(error, StoreError) else StoreError(self.failure))
             return
         self.status = self._status()
         for listener in self.listeners:
