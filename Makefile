@@ -15,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test checks lint spelling javascript types contract kernels unit coverage disguises disguised docs \
-        bench clean
+        crashes bench clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,7 +42,7 @@ $(VENV)/.bytecode: $(VENV)/.ready $(shell find src tools/bytecode.py -name '*.py
 
 $(VENV)/.tested: pyproject.toml constraints.txt $(VENV)/.ready
 	@echo ">> installing the test tools"
-	@$(PIP) install -q --no-compile -c constraints.txt -e '.[rankers,pandas,plots,pyterrier,sklearn]' --group dev
+	@$(PIP) install -q --no-compile -c constraints.txt -e '.[rankers,pandas,plots,postgresql,pyterrier,serve,sklearn]' --group dev
 	@touch $@
 
 demo: $(VENV)/.bytecode  ## set up, then run the main job on an embedded example
@@ -113,6 +113,10 @@ docs: $(VENV)/.documented  ## build the documentation site into site/, failing o
 	@echo ">> mkdocs"
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 	@$(BIN)/python docs/tools/check_site.py site
+
+crashes: $(VENV)/.tested  ## kill the service's writer 1,000 times and cut its power 200 times: nothing may be lost
+	@$(BIN)/python tests/serve/crashes.py --kills 1000
+	@$(BIN)/python tests/serve/crashes.py --kills 200 --power-cut
 
 bench: $(VENV)/.tested  ## run the benchmarks beside their peers
 	@$(PIP) install -q -c constraints.txt --group bench
