@@ -122,7 +122,7 @@ def test_other_media_other_paths_and_other_methods_are_refused(service):
         assert answer.status_code == status
         assert answer.json()["error"]["advice"]
     assert service.http.get("/v1/fuse").headers["allow"] == "POST"
-    assert service.http.get("/v1/weights?verison=1").json()["error"]["found"] == "'verison'"
+    assert service.http.get("/v1/weights?vers=1").json()["error"]["found"] == "'vers'"
     assert service.http.get("/v1/weights?version=0").status_code == 422
     assert service.http.get("/v1/weights?version=x").status_code == 422
 

@@ -26,6 +26,7 @@ _ORDER_MATTERS = frozenset(("sum", "zscore", "l2", "rank", "reciprocal"))
 """Normalisers that add up a list's scores, or break ties in it: rows must stand by doc id downwards."""
 
 _NO_IDS = Ids.of(())
+_ONE_QUERY = Ids.of(("q",))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,7 +116,7 @@ class Fusion:
                 grades[row] = grade
         return Aligned(
             rankers=self.model.rankers,
-            queries=Ids.of(("q",)),
+            queries=_ONE_QUERY,
             docs=_NO_IDS,
             starts=np.array([0, len(query.doc_ids)], np.int64),
             doc=np.arange(len(query.doc_ids), dtype=np.int32),

@@ -264,9 +264,9 @@ class Lessons:
         if event.judgments is not None:
             if not event.judgments:
                 raise invalid(f"{place}.judgments", "at least one judgment", "none", "Leave the event out.")
-            aligned = self.fusion.aligned(query, event.judgments)
-            if not aligned.n_relevant(self.model.relevance_level)[0]:
+            if max(event.judgments.values()) < self.model.relevance_level:
                 return Lesson(event, kinds[0], clients, self.rules)
+            aligned = self.fusion.aligned(query, event.judgments)
             return Lesson(event, kinds[0], clients, self.rules, (aligned,), aligned)
         if event.impression is not None:
             shown, clicks = event.impression.shown, event.impression.clicks
