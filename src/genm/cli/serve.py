@@ -86,8 +86,8 @@ def run(
             "--store", help="SQLite file or postgresql://...; else the model's name with .sqlite.", metavar="STORE"
         ),
     ] = None,
-    host: Annotated[str, typer.Option(help="The address to listen on.", metavar="HOST")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="The port.", metavar="PORT", min=0, max=65535)] = 8000,
+    host: Annotated[str, typer.Option("--host", help="The address to listen on.", metavar="HOST")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", help="The port.", metavar="PORT", min=0, max=65535)] = 8000,
     tokens: Annotated[str | None, typer.Option(help="The file of tokens.", metavar="FILE")] = None,
     allow_host: Annotated[
         list[str] | None, typer.Option(help="A further name of this service; repeatable.", metavar="NAME")
@@ -98,7 +98,7 @@ def run(
     private_key: Annotated[str | None, typer.Option("--tls-key", help="Its private key.", metavar="FILE")] = None,
     max_body: Annotated[float, typer.Option(help="The largest body, in MB.", metavar="MB", min=0.001)] = 16.0,
     rate: Annotated[
-        float, typer.Option(help="Requests a second of one client; 0: any.", metavar="RATE", min=0.0)
+        float, typer.Option("--rate", help="Requests a second of one client; 0: any.", metavar="RATE", min=0.0)
     ] = 2000.0,
     influence: Annotated[
         float | None,
