@@ -201,7 +201,9 @@ def _grades(
     entry = np.arange(len(qrels.doc)) + np.repeat(joined.at[-1] - qrels.starts[:-1], lengths)
     row = joined.entries[entry]
     found = row != alignment.NOWHERE
-    relevance[joined.starts[query[found]] + row[found]] = qrels.relevance[found]
+    # The lowest grade of 32 bits stands for "not judged"; no measure tells negative grades apart.
+    judged = np.maximum(qrels.relevance[found], UNJUDGED + np.int32(1))
+    relevance[joined.starts[query[found]] + row[found]] = judged
     starts, left = grouped_grades(query[~found], qrels.relevance[~found], n_queries)
     return relevance, starts, left
 

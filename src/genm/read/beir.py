@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from genm.errors import FormatError
+from genm.errors import FormatError, WrongTypeError
 from genm.progress import Progress, silent
 from genm.read.diagnostics import Diagnostics, shown
 from genm.read.readers import read_qrels
@@ -24,6 +24,8 @@ def read_beir(
     A document's text is its title and its text. Queries that the split does not judge are left out, as in
     BEIR; notes say how many, and how many judgments are about unknown queries or documents.
     """
+    if not isinstance(folder, str | os.PathLike):
+        raise WrongTypeError(f"folder: expected a path; found {type(folder).__name__}. Name a folder in BEIR form.")
     root = Path(folder)
     documents, notes = _texts(_named(root, "corpus.jsonl"), lenient, progress)
     topics, topic_notes = _texts(_named(root, "queries.jsonl"), lenient, progress)

@@ -15,7 +15,7 @@ from genm.records import Qrels, Run, ranked_run
 
 Duplicates = Literal["error", "max", "first", "last"]
 
-_HIGHEST_GRADE = 2**31 - 1
+_LOWEST_GRADE, _HIGHEST_GRADE = -(2**31), 2**31 - 1
 
 
 @dataclass(slots=True, eq=False)
@@ -202,7 +202,7 @@ def _judged_once(
 
 def _whole_grades(rows: Rows, report: Diagnostics) -> Rows:
     """Refuse grades that are not integers of 32 bits."""
-    bad = (rows.value != np.rint(rows.value)) | (np.abs(rows.value) > _HIGHEST_GRADE)
+    bad = (rows.value != np.rint(rows.value)) | (rows.value > _HIGHEST_GRADE) | (rows.value < _LOWEST_GRADE)
     if bad.any():
         row = int(np.argmax(bad))
         report.fault(
