@@ -87,7 +87,7 @@ contract: $(VENV)/.tested
 
 # Kernels are compiled while the checks run: otherwise each of pytest's processes would compile them for itself.
 kernels: $(VENV)/.tested
-	@$(BIN)/python -m genm.cli.compilation exact
+	@$(BIN)/python -m genm.cli.warmup exact
 
 unit: $(VENV)/.tested
 	@echo ">> pytest, tests in random order: make unit SEED=$(SEED) runs them in this order again"

@@ -27,6 +27,7 @@ NUMBERS = (
     "rankers/test_plsi.py",
     "rankers/test_ranking.py",
     "reproduce/test_experiment.py",
+    "test_notebooks.py",
 )
 """Tests that hold numbers which a processor could change: they also run with kernels for an older one."""
 

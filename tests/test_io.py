@@ -3,13 +3,15 @@
 import gzip
 import os
 import stat
+import sys
+import threading
 from pathlib import Path
 
 import pytest
 import zstandard
 
 from genm.errors import InputError
-from genm.io import whole_file, write_text
+from genm.io import locked, make_folder, whole_file, write_text
 
 
 def test_an_interrupt_while_writing_leaves_nothing_behind(tmp_path: Path) -> None:
@@ -62,3 +64,31 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     for path in (tmp_path / "no folder" / "x", tmp_path):
         with pytest.raises(InputError, match="expected a file that can be written"):
             write_text(path, "text")
+
+
+def test_a_folder_is_made_or_refused(tmp_path: Path) -> None:
+    assert make_folder(tmp_path / "a" / "b").is_dir()
+    assert make_folder(str(tmp_path / "a")) == tmp_path / "a"
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="file/out: cannot make this folder"):
+        make_folder(tmp_path / "file" / "out")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no locks there")
+def test_a_second_holder_of_a_lock_waits_and_then_holds_the_new_file(tmp_path: Path) -> None:
+    path, waits, order = tmp_path / "m.json", threading.Event(), list[str]()
+    write_text(path, "old")
+
+    def second() -> None:
+        with locked(path, waiting=waits.set):
+            order.append(path.read_text())
+            with locked(tmp_path / "none", waiting=lambda: None):  # no file, nothing to wait for
+                order.append("done")
+
+    with locked(path, waiting=lambda: order.append("waited")):
+        thread = threading.Thread(target=second)
+        thread.start()
+        assert waits.wait(30)
+        write_text(path, "new")  # replaces the file, and with it the one that the second has opened
+    thread.join(30)
+    assert order == ["new", "done"]

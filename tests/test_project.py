@@ -104,6 +104,7 @@ def test_the_navigation_lists_every_page_once() -> None:
     listed = list(leaves(load(ROOT / "mkdocs.yml")["nav"]))
     pages = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")}
     pages = {page for page in pages if not page.startswith("results/tables/")} | {"results/index.html"}
+    pages |= {path.relative_to(DOCS).with_suffix(".md").as_posix() for path in DOCS.rglob("*.ipynb")}
     assert sorted(listed) == sorted(pages)
 
 

@@ -41,3 +41,14 @@ def test_serving_and_exporting_load_no_learner() -> None:
     heavy = ("genm.learn", "genm.evidence", "genm._math.exact", "scipy.optimize")
     code = f"import sys, genm.export, genm.model; print([m for m in {heavy} if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
+
+
+def test_packages_load_when_they_are_used() -> None:
+    code = "import sys, genm; print('genm.explain' in sys.modules, genm.explain.explain_model.__module__)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout == "False genm.explain.worth\n"
+
+
+def test_a_package_that_loads_when_used_is_there() -> None:
+    for name in genm._PACKAGES:
+        assert getattr(genm, name).__name__ == f"genm.{name}"

@@ -388,7 +388,7 @@ def run(disguise: Disguise, jobs: int, extra: Sequence[str]) -> Row:
         counts.unlink(missing_ok=True)
         command = [*disguise.prefix, python, "-m"]
         if disguise.own_kernels or disguise.python is not None:  # otherwise each of pytest's processes compiles
-            ahead = [*command, "genm.cli.compilation", *([] if extra else ["exact"])]  # few tests need all kernels
+            ahead = [*command, "genm.cli.warmup", *([] if extra else ["exact"])]  # few tests need all kernels
             subprocess.run(ahead, env=env, cwd=ROOT, check=False, stdout=log, stderr=log)
         spread = ["-n", str(jobs), "--dist", "worksteal"] if jobs > 1 and _has("xdist", python) else []
         command += ["pytest", "-q", "-rfE", "--hypothesis-profile=ci", f"--junitxml={counts}", *spread]

@@ -1,6 +1,6 @@
 """genm: learn how to blend your rankers.
 
-The names below are imported when they are first used, so that `import genm` costs next to nothing.
+The names below and the packages are imported when they are first used, so that `import genm` costs next to nothing.
 """
 
 from importlib import import_module
@@ -9,6 +9,14 @@ from typing import TYPE_CHECKING
 from genm.version import __version__
 
 if TYPE_CHECKING:
+    from genm import cache as cache
+    from genm import collections as collections
+    from genm import explain as explain
+    from genm import export as export
+    from genm import plotting as plotting
+    from genm import rankers as rankers
+    from genm import report as report
+    from genm import reproduce as reproduce
     from genm.align import Aligned, align_runs
     from genm.errors import GenmError
     from genm.evaluate import compare_runs, evaluate_run
@@ -57,11 +65,17 @@ _HOMES = {
     "save_model": "genm.model",
     "write_run": "genm.read",
 }
+_PACKAGES = frozenset({
+    "align", "cache", "collections", "evaluate", "evidence", "explain", "export", "learn", "model", "normalizers",
+    "plotting", "rankers", "read", "report", "reproduce",
+})  # fmt: skip
 
 
 def __getattr__(name: str) -> object:
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
+    if name in _PACKAGES:
+        return import_module(f"genm.{name}")
     raise AttributeError(f"module 'genm' has no attribute {name!r}")
 
 

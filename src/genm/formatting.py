@@ -1,7 +1,15 @@
-"""How numbers are written in text: differences, intervals, shares, p-values."""
+"""How numbers are written in text: differences, intervals, shares, p-values; text on one line."""
+
+import re
 
 NONE = "\u2013"
 """Stands where there is no number."""
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+def plain(text: str) -> str:
+    """Return text on one line: control characters, tabs among them, are written as Python writes them."""
+    return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
 
 
 def signed(value: float | None, places: int = 4) -> str:

@@ -4,12 +4,15 @@ import gzip
 import os
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, cast
 
 from genm.errors import InputError
+
+if sys.platform != "win32":
+    import fcntl
 
 Destination = str | os.PathLike[str] | IO[bytes]
 
@@ -57,6 +60,45 @@ def opened(destination: Destination) -> Iterator[IO[bytes]]:
             f"{path}: expected a file that can be written; found: {error.strerror or error}. "
             "Name a file in a folder that exists and has space."
         ) from error
+
+
+def make_folder(path: str | os.PathLike[str]) -> Path:
+    """Return the folder, made if need be; called before long work, so that an error comes first."""
+    folder = Path(path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot make this folder ({error.strerror}). Choose another.") from None
+    return folder
+
+
+@contextmanager
+def locked(path: str | os.PathLike[str], *, waiting: Callable[[], None]) -> Iterator[None]:
+    """Hold a lock on a file that will be replaced; `waiting` is called if another process holds it.
+
+    A writer replaces the file instead of changing it, so a process that has waited opens the path again. Without
+    a file, or without locks (Windows, some file systems), the work is done unlocked.
+    """
+    while sys.platform != "win32" and Path(path).is_file():
+        with open(path, "rb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                waiting()
+                fcntl.flock(file, fcntl.LOCK_EX)
+            except OSError:
+                break
+            if _is_open_at(path, file.fileno()):
+                yield
+                return
+    yield
+
+
+def _is_open_at(path: str | os.PathLike[str], handle: int) -> bool:
+    try:
+        return os.path.samestat(os.fstat(handle), os.stat(path))
+    except FileNotFoundError:
+        return False
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:

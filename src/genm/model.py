@@ -12,11 +12,12 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
+from genm import charts, display
 from genm.align import Aligned, align_runs
 from genm.errors import InputError, ModelError
 from genm.fuse import fuse_runs
@@ -34,6 +35,9 @@ from genm.strict_json import (
     parse_json,
     strict_record,
 )
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 MODEL_VERSION = 1
 _HEAD = "genm-model"
@@ -113,6 +117,19 @@ class Model:
     def __repr__(self) -> str:
         """Say the weights and how they came about, on one line."""
         return f"<Model by {self.method!r} for {self.measure}: {named_weights(self.rankers, self.weights)}>"
+
+    def _repr_html_(self) -> str:
+        return display.model(self)
+
+    @property
+    def ranker_weights(self) -> dict[str, float]:
+        """The weights by the names of their rankers."""
+        return dict(zip(self.rankers, self.weights, strict=True))
+
+    def plot(self, *, ax: "Axes | None" = None) -> "Axes":
+        """Draw the weights; needs the extra `plots`."""
+        title = f"Weights by {self.method} for {self.measure}"
+        return charts.plot_weights(self.rankers, self.weights, title=title, ax=ax)
 
     def align(self, runs: Mapping[str, Run], qrels: Qrels | None = None) -> Aligned:
         """Align runs as training did: the model's rankers in its order, its normalisers, its depths."""

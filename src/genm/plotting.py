@@ -114,6 +114,29 @@ def new_figure(
     return figure, list(axes.flat)
 
 
+def managed_axes(width: float = 6.4, height: float = 4.0) -> "Axes":
+    """Return the axes of a new figure that pyplot manages: a notebook shows it, `plt.close` frees it."""
+    return managed_figure(width, height)[1][0]
+
+
+def managed_figure(width: float, height: float, *, columns: int = 1) -> "tuple[Figure, list[Axes]]":
+    """Return a new figure that pyplot manages, and its axes.
+
+    Call it outside of `style`. In a notebook, pyplot's first figure switches the display of figures on; that
+    setting must outlast the style.
+    """
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        raise MissingExtraError("drawing", "plots") from None
+    with style():
+        figure, axes = plt.subplots(1, columns, figsize=(width, height), squeeze=False)
+        shows_figures = plt.isinteractive()
+    if shows_figures:
+        plt.ion()
+    return figure, list(axes.flat)
+
+
 def to_svg(figure: "Figure", title: str, description: str = "") -> str:
     """Return the drawing as SVG text: the same figure always gives the same bytes.
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from genm import display
 from genm._math.sorting import rank_order, ranked_as_given
 from genm.errors import InputError
 from genm.ids import Ids, byte_order, encode
@@ -46,6 +47,9 @@ class Run:
         """Say what it is and how much it holds, on one line."""
         return f"<Run {self.name!r}: {contents(self.notes, queries=self.queries, rows=self.doc)}>"
 
+    def _repr_html_(self) -> str:
+        return display.run(self)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Qrels:
@@ -61,6 +65,9 @@ class Qrels:
     def __repr__(self) -> str:
         """Say how much it holds, on one line."""
         return f"<Qrels: {contents(self.notes, queries=self.queries, judgments=self.doc)}>"
+
+    def _repr_html_(self) -> str:
+        return display.qrels(self)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

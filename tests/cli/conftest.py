@@ -1,4 +1,3 @@
-import random
 import shutil
 import subprocess
 import sys
@@ -9,6 +8,7 @@ from typer.testing import CliRunner
 
 from genm.cli.app import app
 from genm.cli.compilation import MESSAGE
+from genm.collections import write_sample
 
 
 @dataclass
@@ -25,24 +25,6 @@ class Outcome:
         assert self.err.endswith("\n")
         assert self.err.count("\n") == 1
         return self.err
-
-
-def write_sample(folder):
-    """Thirty queries, two rankers that see different halves of what is relevant, no equal scores."""
-    draw = random.Random(20240301)
-    qrels, runs = [], {"bm25": [], "dense": []}
-    for q in range(1, 31):
-        docs = draw.sample(range(1, 400), 40)
-        relevant = set(docs[:5])
-        qrels += [f"{q} 0 d{doc:03} {int(doc in relevant)}" for doc in docs[:20]]
-        for name, seen in (("bm25", docs[:3]), ("dense", docs[2:5])):
-            scores = {doc: draw.gauss(1.6 if doc in seen else 0.0, 1.0) for doc in docs}
-            scale = 7.0 if name == "bm25" else 0.2
-            top = sorted(scores, key=scores.__getitem__, reverse=True)[:25]
-            runs[name] += [f"{q} Q0 d{doc:03} {r} {scale * scores[doc]:.6f} {name}" for r, doc in enumerate(top, 1)]
-    (folder / "qrels.txt").write_text("\n".join(qrels) + "\n")
-    for name, lines in runs.items():
-        (folder / f"{name}.trec").write_text("\n".join(lines) + "\n")
 
 
 @pytest.fixture(scope="session")

@@ -119,7 +119,7 @@ def test_calls(genm, sample, words, message):
         (("evaluate", "qrels.txt", "=bm25.trec"), "expected NAME=FILE; found no name"),
         (("evaluate", "qrels.txt", "bm25="), "expected NAME=FILE; found no file"),
         (("evaluate", "-", "-"), "standard input (-) can be read only once"),
-        (("inspect", "bm25.trec", "--depth", "0"), "--depth 0: expected a whole number from 1 on"),
+        (("inspect", "bm25.trec", "--depth", "0"), "--depth 0: expected a positive integer"),
     ],
 )
 def test_values(genm, sample, words, message):

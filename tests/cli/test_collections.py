@@ -80,6 +80,6 @@ def test_get_tells_how_to_go_on(genm, tmp_path, monkeypatch):
     monkeypatch.setattr("genm.collections.get_collection", get_collection)
     monkeypatch.setenv("GENM_DATA", "elsewhere")
     found = genm("collections", "get", "med")
-    assert found.err == f"{tmp_path / 'med'} is whole; use it with --data elsewhere or GENM_DATA=elsewhere\n"
+    assert found.err == f"{tmp_path / 'med'} is complete; use it with --data elsewhere or GENM_DATA=elsewhere\n"
     genm("collections", "get", "cran", "--data", "here", "--url", "http://x/")
     assert asked == [("med", "elsewhere", ["progress"]), ("cran", "here", ["base_url", "progress"])]

@@ -44,7 +44,7 @@ def test_table(genm, modelled):
     assert lines[0].startswith("AP 0.5")
     assert lines[0].endswith("held out, 2 rankers by 'auto'; 3 subsets, 30 queries, 5 folds")
     assert all(len(line) <= 80 for line in lines if not line.endswith("."))
-    assert {"Shares of the whole, which sum to it", "How alike they rank"} <= set(lines)
+    assert {"Shapley values: shares of the measure, which sum to it", "Similarity of the rankings"} <= set(lines)
     assert "████████████████" in found.out
     assert "●" in found.out
     assert "\nKeep dense: beside bm25 it is worth +0.1" in found.out
@@ -117,7 +117,7 @@ def test_a_query(genm, modelled):
     assert ["value.AP", "3", f"{found['value']:.6f}"] in told
     assert sum(what == "score" for what, _, _ in told) == 10
     text = genm(*WORDS, "--query", "3", "--top", "2").out
-    assert f"Query 3: AP {found['value']:.4f}; the remaining weights keep their proportions" in text
+    assert f"Query 3: AP {found['value']:.4f}; without a ranker, the other weights keep their proportions" in text
     assert "   document  grade   score  bm25 (rank)  dense (rank)" in text
 
 
@@ -138,7 +138,7 @@ def test_a_document_needs_no_judgments(genm, modelled):
     [
         (WORDS[:-1], "model.json: expected runs named bm25, dense; missing dense. Name each run as NAME=FILE."),
         ((*WORDS, "x=bm25.trec"), "unknown x"),
-        (("explain", "--model", "model.json", *RUNS), "expected --qrels FILE: what a ranker is worth"),
+        (("explain", "--model", "model.json", *RUNS), "expected --qrels FILE: contributions are measured"),
         ((*WORDS, "--doc", "d001"), "--doc explains documents of one query. Name it: --query QUERY."),
         ((*WORDS, "--top", "3"), "--top explains documents of one query"),
         ((*WORDS, "--query", "3", "--doc", "d001", "--top", "3"), "Leave one of them out"),

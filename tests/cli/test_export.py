@@ -158,11 +158,11 @@ def test_settings_reach_the_text(genm, learned):
         (("--to", "weaviate", "model.json", "--set", "size=1", "--set", "size=2"), "--set size: given twice"),
         (("--to", "weaviate", "model.json", "--set", "sise=1"), "weaviate: expected a setting of"),
         (("--to", "weaviate", "model.json", "--set", "size=ten"), "size: expected a whole number"),
-        (("--to", "weaviate", "model.json", "--format", "json"), "--format is for --list"),
+        (("--to", "weaviate", "model.json", "--format", "json"), "--format belongs to --list"),
         (("--to", "weaviate", "model.json", "-o", "nowhere/x"), "expected a folder to write into"),
         (("--to", "weaviate", "model.json", "bm25.trec"), "expected runs named bm25, dense; missing dense"),
-        (("--list", "--to", "weaviate"), "--list takes a model and --format, no more"),
-        (("--list", "model.json", "bm25.trec"), "--list takes a model and --format, no more"),
+        (("--list", "--to", "weaviate"), "--list takes only a model and --format"),
+        (("--list", "model.json", "bm25.trec"), "--list takes only a model and --format"),
     ],
 )
 def test_refusals(genm, learned, words, message):

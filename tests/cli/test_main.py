@@ -7,12 +7,14 @@ import signal
 import struct
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import typer
 
 import genm as package
-from genm.cli.app import app
+from genm import cli
+from genm.cli.app import VERBS, app
 from genm.cli.compilation import MESSAGE
 
 HEAVY = ("numpy", "numba", "llvmlite", "polars", "scipy", "rich", "narwhals", "pandas", "pyarrow", "matplotlib")
@@ -41,11 +43,25 @@ def test_without_a_verb_it_helps(genm):
     assert found.out == genm("--help").out
 
 
-@pytest.mark.parametrize(
-    "verb", ["inspect", "evaluate", "compare", "fuse", "fit", "update", "rank", "collections", "cache"]
-)
+@pytest.mark.parametrize("verb", VERBS)
 def test_help_lists_the_verbs(genm, verb):
     assert f"\n  {verb} " in genm("--help").out
+
+
+def test_every_module_of_a_verb_is_listed():
+    folder = Path(cli.__file__).parent
+    found = {path.stem for path in folder.glob("*.py") if "\ncommand = " in path.read_text(encoding="utf-8")}
+    assert found == set(VERBS)
+
+
+def test_the_list_of_verbs_imports_none_of_them():
+    code = (
+        "import sys\n"
+        "from genm.cli.app import VERBS\n"
+        "print([name for name in VERBS if f'genm.cli.{name}' in sys.modules])\n"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout == "[]\n"
 
 
 class TestProcess:
@@ -124,13 +140,13 @@ class TestProcess:
         assert child.returncode == 143
         assert list(tmp_path.iterdir()) == []
 
-    @pytest.mark.parametrize("option", ["--help", "--version"])
-    def test_it_starts_without_anything_heavy(self, option):
+    @pytest.mark.parametrize("words", ["--help", "--version", *(f"{verb} --help" for verb in VERBS)])
+    def test_it_starts_without_anything_heavy(self, words):
         """Which is what lets it start at once; how long that takes, `python -m benchmarks startup` tells."""
         code = (
             "import sys\n"
             "from genm.cli.main import run\n"
-            f"sys.argv = ['genm', '{option}']\n"
+            f"sys.argv = ['genm', *{words.split()}]\n"
             "try:\n    run()\n"
             f"finally:\n    print('loaded:', [m for m in {HEAVY} if m in sys.modules], file=sys.stderr)\n"
         )

@@ -10,14 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.models import OptionInfo
 
-from genm.cli.app import app
+from genm.cli.app import app, described
 from genm.cli.options import (
     EXAMPLE_WIDTH,
     DuplicateRule,
     check_output,
     check_rules,
     depths,
-    described,
     named_paths,
     normalizers,
     per_ranker,
@@ -29,30 +28,26 @@ from genm.errors import InputError
 from genm.read.rows import Duplicates
 
 
-def commands():
-    groups = [app, *(group.typer_instance for group in app.registered_groups)]
-    return [command.callback for group in groups for command in group.registered_commands]
-
-
-@pytest.mark.parametrize("command", commands(), ids=lambda command: f"{command.__module__}.{command.__name__}")
-def test_an_option_that_shows_its_own_name_says_it(command):
-    """typer 0.27 takes the metavar for the name if they differ in case alone: --query became --QUERY."""
-    for name, parameter in inspect.signature(command).parameters.items():
-        for option in get_args(parameter.annotation):
-            if isinstance(option, OptionInfo) and (option.metavar or "").lower() == name:
-                said = (option.default, *(option.param_decls or ()))  # inside Annotated the first is a name
-                assert any(str(one).startswith("--") for one in said), name
-
-
 def verbs(command=None, path=()):
     """Yield the path and the command of everything that can be called."""
     command = command or typer.main.get_command(app)
     yield path, command
-    for name, inner in getattr(command, "commands", {}).items():
-        yield from verbs(inner, (*path, name))
+    if hasattr(command, "list_commands"):
+        for name in command.list_commands(None):
+            yield from verbs(command.get_command(None, name), (*path, name))
 
 
 ALL = dict(verbs())
+
+
+@pytest.mark.parametrize("path", [path for path in ALL if path], ids=lambda path: " ".join(path))
+def test_an_option_that_shows_its_own_name_says_it(path):
+    """typer 0.27 takes the metavar for the name if they differ in case alone: --query became --QUERY."""
+    for name, parameter in inspect.signature(inspect.unwrap(ALL[path].callback)).parameters.items():
+        for option in get_args(parameter.annotation):
+            if isinstance(option, OptionInfo) and (option.metavar or "").lower() == name:
+                said = (option.default, *(option.param_decls or ()))  # inside Annotated the first is a name
+                assert any(str(one).startswith("--") for one in said), name
 
 
 def examples(command):
@@ -82,10 +77,10 @@ class TestHelp:
             words = words[: words.index("|")] if "|" in words else words
             command, context = ALL[()], None
             name = "genm"
-            while hasattr(command, "commands"):
+            while hasattr(command, "get_command"):
                 context = command.make_context(name, words[:0] if words else [], parent=context)
                 name, *words = words
-                command = command.commands[name]
+                command = command.get_command(context, name)
             command.make_context(name, words, parent=context)
 
     def test_tells_what_every_option_is_for(self, path):
@@ -200,7 +195,7 @@ class TestOutput:
         monkeypatch.setattr("os.access", lambda path, _: asked.append(str(path)))
         (tmp_path / "old.json").touch()
         for path, needed in ((tmp_path / "old.json", tmp_path), ("/dev/null", "/dev/null")):
-            with pytest.raises(InputError, match=r"must not be written to by this user"):
+            with pytest.raises(InputError, match=r": permission denied: cannot write to "):
                 check_output(str(path))
             assert asked.pop() == str(needed)
 
@@ -223,7 +218,7 @@ class TestPerRanker:
 
     @pytest.mark.parametrize("text", ["0", "-1", "ten", "1.5", "²", "a=0"])
     def test_depths_are_whole_numbers(self, text):
-        with pytest.raises(InputError, match=r"--depth .*: expected a whole number from 1 on"):
+        with pytest.raises(InputError, match=r"--depth .*: expected a positive integer"):
             depths([text])
 
     def test_normalizers(self):

@@ -1,6 +1,7 @@
 import pytest
 
 from genm.cli.rank import DEFAULT, Profiles
+from genm.records import Collection, make_qrels
 
 
 @pytest.fixture
@@ -37,6 +38,34 @@ def test_texts_become_runs_and_judgments(genm, beir):
 def test_top_and_the_folder_without_being_asked(genm, beir):
     assert genm("rank", "tiny", "--rankers", "tfidf", "--top", "1").code == 0
     assert len((beir.parent / "runs" / "tfidf.trec").read_text().splitlines()) == 2
+
+
+def test_the_default_is_the_top_thousand_and_all_is_all(genm, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GENM_CACHE", str(tmp_path / "cache"))
+    qrels = make_qrels([("q", "d0001", 1)], query_order=["q"])
+    ids = tuple(f"d{i:04}" for i in range(1200))
+    texts = tuple(f"fox {'red ' * (i % 7)}sea{i}" for i in range(1200))
+    large = Collection("large", ids, texts, ("q",), ("red fox",), qrels)
+    monkeypatch.setattr("genm.collections.load_collection", lambda *_, **__: large)
+    lines = {}
+    for top in ((), ("--top", "1000"), ("--top", "all"), ("--top", "3")):
+        found = genm("rank", "large", "--rankers", "tfidf", *top)
+        said = "note: runs hold the top 1000 of 1,200 documents of each query; --top all writes all.\n" in found.err
+        lines[top] = (tmp_path / "runs" / "tfidf.trec").read_text().splitlines(), said
+    assert [(len(rows), said) for rows, said in lines.values()] == [
+        (1000, True), (1000, True), (1200, False), (3, False),
+    ]  # fmt: skip
+    assert lines["--top", "all"][0][:1000] == lines[()][0]
+
+
+def test_a_small_collection_is_written_whole_without_a_note(genm, beir):
+    assert "note: runs hold" not in genm("rank", "tiny", "--rankers", "tfidf").err
+
+
+@pytest.mark.parametrize("top", ["0", "none", "-1", "1.5"])
+def test_a_depth_that_is_none(genm, beir, top):
+    assert f"--top {top}: expected a positive integer or all." in genm("rank", "tiny", "--top", top).fault
 
 
 @pytest.mark.needs("Stemmer")

@@ -1,5 +1,6 @@
 """docs/cli.md holds the help of every verb, as it is printed."""
 
+import inspect
 import os
 import re
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 import typer
 
+import genm as genm_package
 from genm import errors
 from genm.cli.app import app
 
@@ -21,8 +23,12 @@ THEIRS = {"--help", "--install-completion", "--show-completion"}
 
 def paths(command, path=()):
     yield path, command
-    for name, inner in getattr(command, "commands", {}).items():
-        yield from paths(inner, (*path, name))
+    for name in names_in(command):
+        yield from paths(command.get_command(None, name), (*path, name))
+
+
+def names_in(command):
+    return command.list_commands(None) if hasattr(command, "list_commands") else []
 
 
 COMMANDS = dict(paths(typer.main.get_command(app)))
@@ -105,7 +111,7 @@ def test_the_page_has_every_argument_and_verb(sections, path):
     assert {name.strip("[].") for name in shown} == set(arguments), ADVICE
     for name, said in shown.items():
         assert said.partition(" [")[0] == arguments[name.strip("[].")], ADVICE
-    assert list(entries(text, "Commands")) == list(getattr(command, "commands", {})), ADVICE
+    assert list(entries(text, "Commands")) == names_in(command), ADVICE
 
 
 def test_every_code_is_explained(page):
@@ -121,3 +127,27 @@ def test_every_variable_is_one_that_is_read(page):
     for variable in named:
         assert f'"{variable}"' in source, variable
     assert set(re.findall(r'environ(?:\.get\(|\[)"(GENM_\w+)"', source)) <= set(named)
+
+
+def test_the_page_names_the_python_call_of_every_command(page):
+    """Each call is there, and public: in the `__all__` of its package, or a method of a class that is."""
+    part = page.partition("## The same in Python\n")[2].partition("\n## ")[0]
+    rows = dict(re.findall(r"^\| `genm ([a-z ]+)` \| (.+) \|$", part, re.MULTILINE))
+    commands = [" ".join(path) for path, command in COMMANDS.items() if path and not names_in(command)]
+    assert sorted(rows) == sorted(commands)
+    for calls in rows.values():
+        names = re.findall(r"`(genm\.[\w.]+)`", calls)
+        assert names
+        for name in names:
+            assert is_public(name), name
+
+
+def is_public(name):
+    owner, _, last = name.rpartition(".")
+    found = genm_package
+    for part in owner.split(".")[1:]:
+        found = getattr(found, part)
+    if inspect.isclass(found):
+        return is_public(owner) and callable(getattr(found, last, None))
+    listed = getattr(found, "__all__", None)
+    return hasattr(found, last) and (not last.startswith("_") if listed is None else last in listed)

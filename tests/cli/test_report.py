@@ -70,9 +70,7 @@ def test_the_format_is_stronger_than_the_name(genm, here):
 def test_without_the_file_the_evidence_is_computed(genm, here):
     (here / "model.evidence.json").unlink()
     found = genm(*CALL, "--format", "json")
-    assert found.err == (
-        "no model.evidence.json: cross-validating and refitting, which genm fit -o would have kept\n"
-    )
+    assert found.err == "no model.evidence.json (genm fit -o writes it): cross-validating and refitting\n"
     report = json.loads(found.out)
     assert report["made"]["evidence"] == "computed"
     assert report["headline"]["folds"] == 5
@@ -120,8 +118,8 @@ def test_query_weights_belong_to_the_data(genm, here):
     ("words", "message"),
     [
         (("-o", "nowhere/r.html"), "expected a folder to write into; found no nowhere"),
-        (("-o", "bm25.trec"), "bm25.trec: expected a file that is not read here; it would be lost"),
-        (("-o", "model.json"), "model.json: expected a file that is not read here"),
+        (("-o", "bm25.trec"), "bm25.trec: expected a file to write; found an input"),
+        (("-o", "model.json"), "model.json: expected a file to write; found an input"),
         (("--texts", "nothing.tsv"), "nothing.tsv"),
         (("--format", "pdf"), "--format"),
         (("third=bm25.trec",), "expected runs named bm25, dense; unknown third"),
@@ -139,4 +137,4 @@ def test_a_page_is_not_for_a_terminal(genm, here, monkeypatch):
     monkeypatch.setattr(
         report, "sys", type("Sys", (), {"stdout": type("Out", (), {"isatty": lambda self: True})()})
     )
-    assert "a page is not for reading on a terminal" in genm(*CALL).fault
+    assert "expected a file for the HTML page; found a terminal" in genm(*CALL).fault

@@ -70,7 +70,8 @@ def test_refusals_come_before_the_work(genm, tiny, monkeypatch):
     assert "expected one of med" in genm("reproduce", "--collections", "nowhere").fault
     (tiny.parent / "file").touch()
     assert "cannot make this folder" in genm("reproduce", "--collections", "tiny", "-o", "file/out").fault
-    monkeypatch.setattr("genm.plotting.new_figure", _missing)
+    monkeypatch.setattr("genm.reproduce.page.new_figure", _missing)
+    monkeypatch.setattr("genm.reproduce.page.reproduce", None)
     assert "genm[plots]" in genm("reproduce", "--collections", "tiny").fault
 
 

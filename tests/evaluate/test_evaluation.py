@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from judged_cases import Grades, Scores, judgments, qrels_of, run_of, tied_runs
 
 from genm.errors import InputError
-from genm.evaluate import Measure, evaluate_run, precision_recall_curve
+from genm.evaluate import Measure, evaluate_run, evaluate_runs, precision_recall_curve
 from genm.evaluate.evaluation import codes_in
 from genm.ids import Ids
 from genm.records import Note
@@ -264,3 +264,12 @@ def test_few_ids_are_found_in_a_table_of_several_blocks() -> None:
 def test_a_table_is_its_own_translation() -> None:
     table = Ids.of(["b", "a"])
     assert codes_in(table, table).tolist() == [0, 1]
+
+
+def test_several_runs_are_evaluated_by_name() -> None:
+    runs = {"good": run_of({"q": {"d": 2.0, "e": 1.0}}), "bad": run_of({"q": {"d": 1.0, "e": 2.0}})}
+    qrels = qrels_of({"q": {"d": 1}})
+    found = evaluate_runs(runs, qrels, "AP,RR")
+    assert list(found) == ["good", "bad"]
+    for name, run in runs.items():
+        assert found[name].values.tolist() == evaluate_run(run, qrels, "AP,RR").values.tolist()

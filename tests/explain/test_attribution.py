@@ -1,5 +1,6 @@
 """A document's score is exactly the sum of what the rankers gave."""
 
+from dataclasses import replace
 from functools import reduce
 from operator import add
 
@@ -13,8 +14,9 @@ from genm.align import drop_rankers
 from genm.errors import InputError
 from genm.evaluate import parse_measure
 from genm.evidence.crossval import measure_queries
-from genm.explain import contributions, explain_documents, gains_by_query
+from genm.explain import contributions, explain_documents, explain_query, gains_by_query
 from genm.fuse import fuse_runs, fuse_scores
+from genm.learn import BoostFuser
 
 AP = parse_measure("AP")
 
@@ -99,3 +101,18 @@ def test_a_single_ranker_leaves_nothing_behind():
     aligned = made_up(2, quality=(1.0,))
     found = gains_by_query(aligned, [1.0], AP)
     assert np.allclose(found.gain[:, 0], found.value)
+
+
+def test_one_query_with_and_without_judgments():
+    aligned = made_up(4, n_queries=12)
+    model = BoostFuser().fit(aligned).to_model()
+    query = aligned.queries[2]
+    found = explain_query(model, aligned, query, top=3)
+    assert list(found.documents) == explain_documents(aligned, model.weights, query, top=3)
+    whole = gains_by_query(aligned, model.weights, found.gains.measure)
+    assert found.gains.gain.tolist() == whole.gain[2:3].tolist()
+    doc = found.documents[1].doc_id
+    (one,) = explain_query(model, replace(aligned, labelled=False), query, doc_id=doc).documents
+    assert one.contributions == found.documents[1].contributions
+    assert explain_query(model, replace(aligned, labelled=False), query).gains is None
+    assert np.isclose(sum(one.contributions), one.score)

@@ -1,5 +1,6 @@
 """The whole is divided among the rankers, and every figure is one that can be computed by hand from the subsets."""
 
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -12,8 +13,9 @@ from spreads import alike
 from genm.align import Aligned, align_runs, select_rankers
 from genm.errors import InputError
 from genm.evaluate import parse_measure
-from genm.explain import SubsetValues, measure_worth
+from genm.explain import SubsetValues, explain_model, gains_by_query, measure_worth
 from genm.explain.worth import growing_sets, sampled_orders, sampled_values, shapley_values
+from genm.learn import BoostFuser
 
 AP = parse_measure("AP")
 
@@ -232,3 +234,36 @@ def test_sampling_shares_everything_out_and_comes_close():
         told = added.std(axis=0, ddof=1) / np.sqrt(len(added))
         assert (np.abs(added.mean(axis=0) - exact) < 4.5 * told).all()
     assert errors[1] < errors[0] / 3
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    aligned = made_up(4, n_queries=12)
+    return BoostFuser().fit(aligned).to_model(), aligned
+
+
+def test_the_models_own_measure_and_method_are_used(fitted):
+    model, aligned = fitted
+    found = explain_model(model, aligned, folds=2, seed=3)
+    worth = measure_worth(aligned, method="enm", measure="AP", folds=2, seed=3)
+    assert (found.worth.method, str(found.worth.measure), found.notes) == ("enm", "AP", ())
+    assert [part.shapley for part in found.worth.rankers] == [part.shapley for part in worth.rankers]
+    gains = gains_by_query(aligned, model.weights, worth.measure)
+    assert found.gains.gain.tolist() == gains.gain.tolist()
+
+
+def test_another_measure_and_method_may_be_given(fitted):
+    model, aligned = fitted
+    found = explain_model(replace(model, method="given"), aligned, measure="RR", method="auto", folds=2)
+    assert (found.worth.method, str(found.worth.measure), found.notes) == ("auto", "RR", ())
+    with pytest.raises(InputError, match=r"method 'enm' maximises AP, not RR\(rel=2\)"):
+        explain_model(replace(model, relevance_level=2), aligned, measure="RR", folds=2)
+
+
+def test_a_method_that_cannot_be_learned_again_is_replaced_and_noted(fitted):
+    model, aligned = fitted
+    found = explain_model(replace(model, method="given"), aligned, folds=2)
+    assert found.worth.method == "auto"
+    assert [note.text for note in found.notes] == [
+        "the model's method 'given' cannot be learned again; subsets are learned by 'auto'."
+    ]

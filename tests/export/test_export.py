@@ -6,7 +6,16 @@ from export.cases import ExportError, model
 
 from genm.align import align_runs
 from genm.errors import InputError
-from genm.export import exact_targets, export_model, measured_loss, obstacles, targets, training_rules, why_not
+from genm.export import (
+    describe_targets,
+    exact_targets,
+    export_model,
+    measured_loss,
+    obstacles,
+    targets,
+    training_rules,
+    why_not,
+)
 from genm.model import Model
 from genm.normalizers import Normalizer
 from genm.read import run_from_dict
@@ -184,3 +193,12 @@ def test_scores_that_are_not_the_engines_own_are_told() -> None:
     (note,) = training_rules("milvus", {"dense": words}, techniques={"dense": "L2"}).notes
     assert "are at most 0." in note.text
     assert training_rules("opensearch", {"bm25": words, "dense": cosines}).notes == ()  # scaled, whatever they are
+
+
+def test_targets_are_described_with_and_without_a_model() -> None:
+    plain, made = describe_targets(), model(Normalizer("minmax"))
+    assert [row["name"] for row in plain] == list(targets())
+    assert not any("exact" in row for row in plain)
+    reasons = obstacles(made)
+    for row, before in zip(describe_targets(made), plain, strict=True):
+        assert row == before | {"exact": not reasons[row["name"]], "reasons": list(reasons[row["name"]])}

@@ -10,6 +10,7 @@ import pytest
 PAGE = Path(__file__).parents[2] / "docs" / "interop.md"
 SECTIONS = re.split(r"^## ", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
 NEEDS = {
+    "Notebooks": "matplotlib",
     "pandas and polars": "pandas",
     "ranx": "ranx",
     "scikit-learn": "sklearn",
@@ -82,6 +83,9 @@ def same(run: Any, other: Any) -> bool:
 
 
 CHECKS = {
+    "Notebooks": lambda n: (
+        set(n["fuser"].ranker_weights_) == {"bm25", "dense"} and len(n["held_out"].query_ids) == 8
+    ),
     "pandas and polars": lambda n: same(n["again"], n["fused"]) and len(n["grades"]) == 96,
     "Dictionaries: pytrec_eval, BEIR": lambda n: same(n["back"], n["fused"]),
     "ranx": lambda n: same(n["ours"], n["fused"]),

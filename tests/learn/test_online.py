@@ -1,5 +1,7 @@
 """gEnM.ON: the stream, its steps, and its claims as averages."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from problems import made_up
@@ -8,7 +10,7 @@ from genm._math.average_precision import smooth_ap_one
 from genm._math.simplex_optimizers import as_distribution
 from genm.align import Aligned
 from genm.errors import InputError, ModelError
-from genm.learn import NewtonFuser, OnlineFuser
+from genm.learn import NewtonFuser, OnlineFuser, update_model
 from genm.learn.objectives import Problem
 from genm.model import load_model, save_model
 
@@ -167,3 +169,24 @@ def test_queries_made_ready_before_teach_the_same() -> None:
     shared = OnlineFuser(beta=60.0).fit_problem(Problem(aligned, beta=60.0))
     assert (shared.weights_.tolist(), shared.history_) == (fitted.weights_.tolist(), fitted.history_)
     assert shared.to_model() == fitted.to_model()
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_a_model_updated_in_parts_equals_one_updated_at_once(schedule: str) -> None:
+    aligned = made_up(1, n_queries=20)
+    begun = OnlineFuser(schedule=schedule, beta=80.0).partial_fit(aligned.select(np.arange(5))).to_model()
+    begun = replace(begun, training={"queries": 5}, target="opensearch")
+    at_once = update_model(begun, aligned.select(np.arange(5, 20)))
+    in_parts = begun
+    for part in (np.arange(5, 9), np.arange(9, 20)):
+        in_parts = update_model(in_parts, aligned.select(part))
+    assert at_once == in_parts
+    assert at_once.online is not None
+    assert at_once.online.n_seen == 20
+    assert (at_once.training, at_once.target) == ({}, "opensearch")  # figures of other weights go, the rules stay
+
+
+def test_a_model_without_a_stream_is_not_updated() -> None:
+    aligned = made_up(2)
+    with pytest.raises(ModelError, match="holds no stream to go on with"):
+        update_model(NewtonFuser().fit(aligned).to_model(), aligned)

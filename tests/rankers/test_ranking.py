@@ -6,8 +6,9 @@ import pytest
 from genm.collections import load_collection
 from genm.errors import InputError
 from genm.ids import Ids
-from genm.rankers import PAPER_RANKERS, TextProfile, make_ranker, rank_collection, ranker_names
+from genm.rankers import PAPER_RANKERS, TextProfile, make_ranker, rank_collection, ranker_names, write_rankings
 from genm.rankers.tfidf import TfidfRanker
+from genm.read import read_run
 from genm.records import Collection, Qrels
 
 PLAIN = TextProfile("plain")
@@ -170,3 +171,17 @@ def test_single_rankers_reach_their_figures(smart_data, name):
     runs = rank_collection(texts, list(KEPT[name]), cache=False)
     found = {ranker: mean_average_precision(run, texts.qrels) for ranker, run in runs.items()}
     assert found == pytest.approx(KEPT[name], abs=1e-9)
+
+
+def test_rankings_are_written_with_judgments_and_texts(tmp_path):
+    one = collection({"d1": "red fox", "d2": "blue sea"}, {"q1": "fox"})
+    runs = rank_collection(one, ["tfidf"], cache=False)
+    paths = write_rankings(one, runs, tmp_path / "a" / "b")
+    assert list(paths) == ["tfidf.trec", "qrels.txt"]
+    assert all(path == tmp_path / "a" / "b" / name for name, path in paths.items())
+    assert listed(read_run(paths["tfidf.trec"])) == listed(runs["tfidf"])
+    told = []
+    more = write_rankings(one, runs, tmp_path, texts=True, progress=lambda *step: told.append(step))
+    assert list(more) == ["tfidf.trec", "qrels.txt", "docs.tsv", "queries.tsv"]
+    assert more["docs.tsv"].read_text(encoding="utf-8") == "d1\tred fox\nd2\tblue sea\n"
+    assert told == [("writing", 0, 1), ("writing", 1, 1)]

@@ -5,7 +5,7 @@ from report.examples import example_report
 from reproduced import collection, results
 
 from genm.reproduce.figures.sigmoid import draw_sigmoid
-from genm.reproduce.page import render
+from genm.reproduce.page import render_page
 
 try:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-playwright-python")
@@ -37,7 +37,9 @@ def test_an_audit_of_the_report_finds_nothing(visit, way):
 def test_an_audit_of_the_experiments_page_finds_nothing(visit, way):
     pytest.importorskip("matplotlib")
     made = results(collection())
-    document = render(made, (draw_sigmoid(),), manifest={"data": {"med": "c0ffee"}}, command="genm reproduce " * 20)
+    document = render_page(
+        made, (draw_sigmoid(),), manifest={"data": {"med": "c0ffee"}}, command="genm reproduce " * 20
+    )
     page = visit(document, **way).page
     for summary in page.locator("details > summary").all():
         summary.click()

@@ -14,9 +14,9 @@ from genm.align import align_runs
 from genm.evaluate import evaluate_aligned
 from genm.ids import Ids
 from genm.records import Qrels, ranked_run
-from genm.report.html import decimals
 from genm.report.payload import pack
 from genm.report.queries import sliders_of
+from genm.templating import decimals
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="needs Playwright's Python client")
 expect = sync_api.expect
@@ -44,6 +44,15 @@ def test_every_chart_is_drawn_and_named(visit, report):
         assert drawings.count() == (len(report["rankers"]) if part == "lines" else 1), part
         assert drawings.first.get_attribute("aria-label")
         assert drawings.first.get_attribute("role") == "img"
+
+
+@pytest.mark.parametrize("width", [390, 740, 800, 1030, 1280])
+def test_a_query_has_a_readable_place_in_its_table_at_every_width(visit, report, width):
+    page = visit(report, viewport={"width": width, "height": 900}).page
+    cell = page.locator("#query-table tbody th").first.bounding_box()
+    assert cell["width"] >= 80
+    for head in page.locator("#query-table thead th:visible").all():
+        assert head.evaluate("node => node.scrollWidth <= node.clientWidth + 1"), head.inner_text()
 
 
 def test_ap_in_the_page_is_pythons_to_the_bit(visit, report):

@@ -18,8 +18,9 @@ from genm.errors import InputError
 from genm.formatting import measure_name, p_value
 from genm.io import write_text
 from genm.report import render_report
-from genm.report.html import asset, decimals, signed
+from genm.report.html import asset
 from genm.report.render import PLOT_STYLES, joined_modules, report_page
+from genm.templating import decimals, signed
 
 ASSETS = files("genm.report") / "assets"
 
@@ -81,7 +82,7 @@ def test_no_gain_is_said_plainly(report, outcome, difference, said):
     changed["headline"].update(significant=False, verdict=f"It may be luck ({difference:+.4f}, p = 0.4).")
     changed["headline"]["gains"][0].update(outcome=outcome, difference=difference, significant=False)
     words = text_of(report_page(changed)).replace("\u00a0", " ")
-    assert f"{said}It may be luck" in words
+    assert f"{said} It may be luck" in words
     assert "are better" not in words
     assert f"({difference:+.4f}, p".replace("-", "−") in words
 

@@ -12,7 +12,7 @@ from genm.reproduce.figures import Drawing
 from genm.reproduce.figures.recall import draw_recall
 from genm.reproduce.figures.sigmoid import draw_sigmoid
 from genm.reproduce.figures.summary import draw_summary
-from genm.reproduce.page import render
+from genm.reproduce.page import render_page
 from genm.reproduce.results import Cell, ResultTable
 
 pytestmark = pytest.mark.needs("matplotlib")
@@ -50,7 +50,7 @@ def made():
 @pytest.fixture(scope="module")
 def page(made):
     manifest = {"genm": "9.9", "data": {"med": "c0ffee"}, "seeds": [0, 1]}
-    return render(
+    return render_page(
         made,
         (draw_summary(made), draw_recall(made.collections), draw_sigmoid()),
         manifest=manifest,
@@ -98,7 +98,7 @@ def test_tables_figures_findings_and_manifest_are_all_there(made, page):
 
 def test_groups_of_rows_are_set_apart(made):
     rows = tuple((Cell(name), Cell("x")) for name in ("MED", "MED", "CRAN", "CRAN"))
-    page = render(results(tables=(ResultTable("t", "T", ("a", "b"), rows),)), ())
+    page = render_page(results(tables=(ResultTable("t", "T", ("a", "b"), rows),)), ())
     assert page.count('<tr class="group">') == 1
 
 
@@ -108,7 +108,7 @@ def test_hostile_text_stays_text(made):
     one = results(found, tables=(table,))
     one = type(one)(one.collections, 1, 0, one.tables, {HOSTILE: 1.0}, (Note("x", 1, HOSTILE),))
     drawing = Drawing("recall", HOSTILE, HOSTILE, "<svg></svg>")
-    page = render(one, (draw_summary(one), drawing), manifest={HOSTILE: HOSTILE}, command=HOSTILE)
+    page = render_page(one, (draw_summary(one), drawing), manifest={HOSTILE: HOSTILE}, command=HOSTILE)
     outline = Outline(page)
     assert "img" not in outline.tags
     assert outline.inline == []
@@ -116,8 +116,8 @@ def test_hostile_text_stays_text(made):
 
 
 def test_it_is_the_same_every_time_and_stands_without_figures(made, page):
-    assert render(made, ()) == render(made, ())
-    assert render(results(), ()).count("<section") == 5
+    assert render_page(made, ()) == render_page(made, ())
+    assert render_page(results(), ()).count("<section") == 5
 
 
 def test_a_phone_scrolls_it_in_one_direction_only(page, tmp_path):

@@ -5,8 +5,9 @@ import json
 import pytest
 
 from genm.errors import InputError
+from genm.reproduce import reproduce_to_folder
 from genm.reproduce.figures import learning
-from genm.reproduce.page import make_folder, results_json, write_folder
+from genm.reproduce.page import results_json, write_folder
 from genm.reproduce.results import Results
 
 
@@ -39,10 +40,31 @@ def test_results_as_data_hold_means_and_spreads(found):
         assert len(kept["curve"]) == 11
 
 
-def test_a_folder_that_cannot_be_made_is_refused(tmp_path):
+def test_one_call_runs_the_experiment_and_writes_the_folder(found, tmp_path, monkeypatch):
+    asked = []
+
+    def run(*names, **options):
+        asked.append((names, options))
+        return found
+
+    monkeypatch.setattr("genm.reproduce.page.reproduce", run)
+    results = reproduce_to_folder(
+        tmp_path / "new" / "out", ["tiny"], splits=2, seed=3, further=False, figures=False
+    )
+    assert results.collections == found.collections
+    ((names, options),) = asked
+    assert names == (["tiny"],)
+    assert {name: options[name] for name in ("splits", "seed", "data", "further")} == {
+        "splits": 2, "seed": 3, "data": None, "further": False,
+    }  # fmt: skip
+    assert (tmp_path / "new" / "out" / "index.html").is_file()
+
+
+def test_what_would_stop_it_at_the_end_stops_it_at_the_beginning(tmp_path, monkeypatch):
+    monkeypatch.setattr("genm.reproduce.page.reproduce", None)
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="cannot make this folder"):
-        make_folder(tmp_path / "file" / "out")
+        reproduce_to_folder(tmp_path / "file" / "out", ["tiny"], figures=False)
 
 
 def test_a_page_that_cannot_be_written_is_refused(tmp_path):

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from genm import display
 from genm._math.scaling import scale_lists
 from genm.align.coverage import Coverage, coverage_of
 from genm.errors import InputError
@@ -53,6 +54,9 @@ class Aligned:
         kinds = ", ".join(dict.fromkeys(map(repr, self.normalizers)))
         size = contents(self.notes, queries=self.queries, rows=self.doc)
         return f"<Aligned {', '.join(self.rankers)}, {'' if self.labelled else 'not '}judged, {kinds}: {size}>"
+
+    def _repr_html_(self) -> str:
+        return display.aligned(self)
 
     def n_relevant(self, level: int = 1) -> NDArray[np.int64]:
         """Return each query's number of documents graded `level` or higher, retrieved or not."""

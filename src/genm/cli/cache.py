@@ -1,59 +1,40 @@
-"""`genm cache`: how much is kept on disk, and how to be rid of it."""
+"""`genm cache`: how much is cached on disk, and how to clear it."""
 
 import typer
 
-from genm.cli.console import Format, Output, print_json, print_table, print_tsv, say
-from genm.cli.options import add_verb, described
+import genm
+from genm.cli import console
+from genm.cli.app import add_verb, make_group
 
-SUMMARY = "Look at what is kept on disk, or clear it."
-TEXT = """What is dear to build (fitted rankers, their scores, the collection pydocs) is kept on disk and found
-again by its content. The folder is the user's cache folder of the system, or GENM_CACHE. Clearing it costs time,
-never data."""
-SIZE = "Tell where the cache is and how much it holds."
-CLEAR = "Delete what is kept. It is built again when it is needed."
-
-
-def add_to(app: typer.Typer) -> None:
-    """Register the group of verbs."""
-    group = typer.Typer(
-        help=described(TEXT, ("genm cache size", "genm cache clear")),
-        short_help=SUMMARY,
-        invoke_without_command=True,
-        rich_markup_mode=None,
-    )
-    group.callback()(default)
-    add_verb(
-        group, "size", size, summary=SIZE, text=SIZE, examples=("genm cache size", "genm cache size --format json")
-    )
-    add_verb(group, "clear", clear, summary="Delete what is kept.", text=CLEAR, examples=("genm cache clear",))
-    app.add_typer(group, name="cache")
+TEXT = """Expensive results (fitted rankers, their scores, the collection pydocs) are cached on disk, keyed by
+content. The folder is the user's cache folder of the system, or GENM_CACHE. Clearing it costs time, never data."""
+SIZE = "Show where the cache is and how much it holds."
+CLEAR = "Delete the cached results. They are computed again when they are needed."
 
 
 def default(ctx: typer.Context) -> None:
-    """Tell the size where nothing else is asked for."""
+    """Show the size if no verb is given."""
     if ctx.invoked_subcommand is None:
-        size(Format.table)
+        size(console.Format.table)
 
 
-def size(output: Output = Format.table) -> None:
+def size(output: console.Output = console.Format.table) -> None:
     """Count and print."""
-    from genm.cache import cache_folder, cache_size
-
-    folder, held = str(cache_folder()), cache_size()
-    if output is Format.json:
-        print_json({"folder": folder, "entries": held.entries, "bytes": held.bytes})
-    elif output is Format.tsv:
-        print_tsv([("folder", folder), ("entries", f"{held.entries}"), ("bytes", f"{held.bytes}")])
-    else:
-        print_table("", ["folder", "entries", "size"], [(folder, f"{held.entries:,}", _readable(held.bytes))])
+    folder, held = str(genm.cache.cache_folder()), genm.cache.cache_size()
+    console.show(
+        output,
+        json=lambda: {"folder": folder, "entries": held.entries, "bytes": held.bytes},
+        tsv=lambda: [("folder", folder), ("entries", f"{held.entries}"), ("bytes", f"{held.bytes}")],
+        table=lambda: console.print_table(
+            "", ["folder", "entries", "size"], [(folder, f"{held.entries:,}", _readable(held.bytes))]
+        ),
+    )
 
 
 def clear() -> None:
-    """Delete and tell."""
-    from genm.cache import cache_folder, clear_cache
-
-    gone = clear_cache()
-    say(f"cleared {cache_folder()}: {gone.entries:,} entries, {_readable(gone.bytes)}")
+    """Delete and say how much."""
+    gone = genm.cache.clear_cache()
+    console.say(f"cleared {genm.cache.cache_folder()}: {gone.entries:,} entries, {_readable(gone.bytes)}")
 
 
 def _readable(n_bytes: int) -> str:
@@ -63,3 +44,11 @@ def _readable(n_bytes: int) -> str:
             break
         value, unit = value / 1000, larger
     return f"{value:.0f} {unit}" if unit == "bytes" else f"{value:.1f} {unit}"
+
+
+group = make_group(default, TEXT, ("genm cache size", "genm cache clear"))
+add_verb(
+    group, "size", size, summary=SIZE, text=SIZE, examples=("genm cache size", "genm cache size --format json")
+)
+add_verb(group, "clear", clear, summary="Delete the cached results.", text=CLEAR, examples=("genm cache clear",))
+command = typer.main.get_command(group)

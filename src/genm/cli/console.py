@@ -1,18 +1,16 @@
-"""What a person sees: results on standard output, all else on standard error. Nothing in an id is ever markup.
+"""Printing: results go to standard output, everything else to standard error; ids are never read as markup.
 
-A table that is too wide for the window goes on below with its remaining columns of numbers; ids and numbers stay
-whole, because a cut number is a wrong one.
+A table that is too wide for the terminal continues below with its remaining columns; ids and numbers are never
+truncated, because a truncated number is a wrong one.
 """
 
 import json
 import math
 import os
-import re
 import shutil
 import sys
 import textwrap
-import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,15 +18,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from genm.cli.compilation import announce_compilation
-from genm.progress import Progress, silent
+from genm.formatting import plain
+from genm.progress import Progress, silent, terminal_bars
 
 if TYPE_CHECKING:
     from genm.records import Note
 
 _GAP = "  "
 _LEAST_TEXT = 24
-
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def table_lines(
@@ -42,8 +39,8 @@ def table_lines(
 ) -> Iterator[str]:
     """Yield the lines of a table; the first `left` columns are text, the rest numbers.
 
-    `bold` holds (row, column) of cells to set in bold by terminal codes; `width` is the room there is, None for
-    as much as it takes.
+    `bold` holds (row, column) of cells to set in bold by terminal codes; `width` is the width of the terminal, None
+    for no limit.
     """
     cells = [tuple(row) for row in rows]
     sizes = [max(map(_size, column)) for column in zip(header, *cells, strict=True)]
@@ -89,8 +86,8 @@ def _blocks(sizes: Sequence[int], left: int, width: int | None) -> list[list[int
     blocks = [text]
     for column in range(left, len(sizes)):
         wider = [*blocks[-1], column]
-        room = sum(sizes[c] for c in wider) + len(_GAP) * (len(wider) - 1)
-        if width is not None and room > width and len(blocks[-1]) > left:
+        needed = sum(sizes[c] for c in wider) + len(_GAP) * (len(wider) - 1)
+        if width is not None and needed > width and len(blocks[-1]) > left:
             blocks.append([*text, column])
         else:
             blocks[-1] = wider
@@ -100,13 +97,13 @@ def _blocks(sizes: Sequence[int], left: int, width: int | None) -> list[list[int
 def _folded(
     header: Sequence[str], rows: list[tuple[str, ...]], sizes: list[int], width: int
 ) -> tuple[Sequence[str], list[tuple[str, ...]], list[int]]:
-    """Fold the last column of a table of text into the room that is left beside the others."""
-    room = max(width - sum(sizes[:-1]) - len(_GAP) * (len(sizes) - 1), _LEAST_TEXT)
-    if sizes[-1] <= room:
+    """Wrap the last column of a table of text to the width that the others leave."""
+    available = max(width - sum(sizes[:-1]) - len(_GAP) * (len(sizes) - 1), _LEAST_TEXT)
+    if sizes[-1] <= available:
         return header, rows, sizes
     folded = []
     for row in rows:
-        lines = textwrap.wrap(row[-1], room, break_long_words=False) or [""]
+        lines = textwrap.wrap(row[-1], available, break_long_words=False) or [""]
         folded.append((*row[:-1], lines[0]))
         folded += [(*("" for _ in row[:-1]), line) for line in lines[1:]]
     return header, folded, [*sizes[:-1], max(_size(row[-1]) for row in folded)]
@@ -123,15 +120,26 @@ class Format(StrEnum):
 Output = Annotated[Format, typer.Option("--format", help="How to print: table, tsv or json.", metavar="FORMAT")]
 
 
-def plain(text: str) -> str:
-    """Return text on one line: control characters, tabs among them, are written as Python writes them."""
-    return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
+def show(
+    output: Format,
+    *,
+    json: Callable[[], Any],
+    tsv: Callable[[], Iterable[Sequence[str]]],
+    table: Callable[[], None],
+) -> None:
+    """Print a result in the format asked for: one JSON document, tab-separated rows, or tables for people."""
+    if output is Format.json:
+        print_json(json())
+    elif output is Format.tsv:
+        print_tsv(tsv())
+    else:
+        table()
 
 
 def print_json(value: Any) -> None:
     """Print one JSON document; a number that is not finite is null."""
     text = json.dumps(_finite(value), indent=2, ensure_ascii=False, allow_nan=False)
-    print_lines(text.split("\n"))  # in pieces: an unbuffered stream drops the rest of a write cut short
+    print_lines(text.split("\n"))  # line by line: an unbuffered stream drops the rest of a partial write
 
 
 def _finite(value: Any) -> Any:
@@ -153,7 +161,7 @@ def print_lines(lines: Iterable[str]) -> None:
 
 
 def print_text(text: str) -> None:
-    """Print a sentence and an empty line; on a terminal it is folded between words."""
+    """Print a sentence and an empty line; on a terminal it is wrapped between words."""
     width = shutil.get_terminal_size().columns
     print_lines([textwrap.fill(plain(text), width) if sys.stdout.isatty() else plain(text), ""])
 
@@ -174,7 +182,7 @@ def print_table(
         left=left,
         bold=_best_cells(cells, best, left) if styled else frozenset(),
         width=shutil.get_terminal_size().columns if on_terminal else None,
-        rule=_rule(),
+        rule="─" if can_print("─") else "-",
     )
     print_lines([*([title, ""] if title else []), *lines, ""])
 
@@ -184,64 +192,40 @@ def _best_cells(cells: Sequence[Sequence[str]], best: Sequence[int], left: int) 
     return frozenset((r, c) for c, top in columns for r, row in enumerate(cells) if row[c] == cells[top][c])
 
 
-def _rule() -> str:
+def can_print(letters: str) -> bool:
+    """Whether the encoding of standard output has these letters."""
     try:
-        "─".encode(sys.stdout.encoding or "utf-8")
+        letters.encode(sys.stdout.encoding or "utf-8")
     except (UnicodeEncodeError, LookupError):
-        return "-"
-    return "─"
+        return False
+    return True
 
 
 def weight_text(weight: float) -> str:
-    """Return a weight with four decimals; one that is small but not 0 never looks like 0."""
+    """Return a weight with four decimals; a small weight that is not 0 never looks like 0."""
     return f"{weight:.4f}" if weight == 0.0 or abs(weight) >= 0.00005 else f"{weight:.0e}"
 
 
 def say(text: str) -> None:
-    """Tell the user something that is not the result: one line on standard error, whatever it quotes."""
+    """Print one line that is not the result on standard error; control characters are escaped."""
     sys.stderr.write(plain(text) + "\n")
 
 
 def say_notes(notes: Iterable["Note"]) -> None:
-    """Tell what readers and aligners saw or repaired; what several say in the same words is said once."""
+    """Print the notes of readers and aligners, each text once."""
     for text in dict.fromkeys(note.text for note in notes):
         say(f"note: {text}")
 
 
 @contextmanager
 def progress_bars() -> Iterator[Progress]:
-    """Give a progress callable that draws bars on a terminal and nothing in a pipe.
+    """Yield a progress callable that draws bars on a terminal and nothing elsewhere.
 
-    If the wait is for the compiler, a line says so, on a terminal or not.
+    A line says so when kernels are being compiled, on a terminal or not.
     """
     if not sys.stderr.isatty():
         with announce_compilation(say):
             yield silent
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bars
-
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=30),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    )
-    # Bars are drawn on standard error only: what a verb prints meanwhile must not pass through their console.
-    console = Console(file=sys.stderr)
-    with Bars(*columns, console=console, transient=True, redirect_stdout=False) as bars, announce_compilation(say):
-        tasks: dict[str, Any] = {}
-        last: dict[str, float] = {}
-
-        def show(task: str, done: int, total: int, /) -> None:
-            if task not in tasks:
-                tasks[task] = bars.add_task(plain(task), total=total or None)
-            now = time.monotonic()
-            if done >= total > 0 or now - last.get(task, 0.0) > 0.1:
-                last[task] = now
-                bars.update(tasks[task], completed=done, total=total or None)
-            if done >= total > 0:
-                bars.remove_task(tasks.pop(task))
-
-        yield show
+    with terminal_bars(sys.stderr) as progress, announce_compilation(say):
+        yield progress

@@ -1,56 +1,25 @@
-"""`genm explain`: what each ranker is worth, to the ensemble, to a query, to a document."""
+"""`genm explain`: what each ranker contributes to the measure, to a query, to a document."""
 
-import sys
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Iterator
+from typing import Annotated, Any
 
 import typer
 
-from genm.cli.console import (
-    Format,
-    Output,
-    print_json,
-    print_lines,
-    print_table,
-    print_text,
-    print_tsv,
-    progress_bars,
-    say,
-    say_notes,
-)
-from genm.cli.fit import METHODS
-from genm.cli.options import (
-    STDIN,
-    DuplicateRule,
-    Duplicates,
-    Lenient,
-    Runs,
-    add_verb,
-    check_output,
-    named_paths,
-    read_judgments,
-    read_runs,
-)
+import genm
+from genm.cli import console, options
+from genm.cli.app import make_verb
 from genm.errors import InputError
 from genm.formatting import p_text
 from genm.io import write_text
 
-if TYPE_CHECKING:
-    from genm.align import Aligned
-    from genm.evaluate import Measure
-    from genm.explain import Choice, Explained, Figure, QueryGains, Worth
-    from genm.model import Model
-    from genm.progress import Progress
-
 _BAR, _STRIP = 16, 25
 _MOST_PAIRS = 10
 
-TEXT = """Show what each ranker is worth: its share of the measure, and what is lost when it is left out.
+TEXT = """Show what each ranker contributes: its share of the measure, and what is lost without it.
 
-Every subset of the rankers is learned again and measured on queries held out, so no figure owes anything to
-queries that a weight was learned from. Up to 12 rankers all subsets are gone through; of more, --orders are
-sampled. With --query the model's weights explain one query: what each ranker gained or lost, and every document's
-score as a sum of what the rankers gave."""
+Every subset of the rankers is trained again and measured on held-out queries. All subsets of up to 12 rankers are
+evaluated; for more rankers, --orders are sampled. With --query, the model's weights explain one query: what each
+ranker gained or lost, and each document's score as the sum of the rankers' contributions."""
 EXAMPLES = (
     "genm explain --model model.json --qrels qrels.txt bm25=b.trec dense=d.trec",
     "genm explain --model m.json --qrels q.txt a.trec b.trec --plot worth.svg",
@@ -59,10 +28,8 @@ EXAMPLES = (
 )
 
 
-def as_json(model: "Model", worth: "Worth", gains: "QueryGains") -> dict[str, Any]:
+def as_json(model: "genm.Model", worth: "genm.explain.Worth", gains: "genm.explain.QueryGains") -> dict[str, Any]:
     """Return everything that is shown, as a JSON object, query by query."""
-    from genm.explain import sentences
-
     weights = dict(zip(model.rankers, model.weights, strict=True))
     by_query = zip(gains.queries, gains.value.tolist(), gains.gain.tolist(), strict=True)
     return {
@@ -95,12 +62,14 @@ def as_json(model: "Model", worth: "Worth", gains: "QueryGains") -> dict[str, An
             query: {"value": value, "gain": dict(zip(gains.rankers, gain, strict=True))}
             for query, value, gain in by_query
         },
-        "sentences": sentences(worth),
+        "sentences": genm.explain.sentences(worth),
     }
 
 
-def as_tsv(model: "Model", worth: "Worth", gains: "QueryGains") -> Iterator[tuple[str, ...]]:
-    """Yield what is measured, whom it belongs to, and its value."""
+def as_tsv(
+    model: "genm.Model", worth: "genm.explain.Worth", gains: "genm.explain.QueryGains"
+) -> Iterator[tuple[str, ...]]:
+    """Yield the figure's name, the ranker it belongs to, and its value."""
     yield "held_out", str(worth.measure), f"{worth.value:.6f}"
     for part, weight in zip(worth.rankers, model.weights, strict=True):
         yield "weight", part.name, repr(weight)
@@ -125,13 +94,11 @@ def as_tsv(model: "Model", worth: "Worth", gains: "QueryGains") -> Iterator[tupl
             yield f"gain.{query}", name, f"{gain:.6f}"
 
 
-def tables(model: "Model", worth: "Worth", gains: "QueryGains") -> None:
-    """Print the tables, small pictures beside the figures, and what it all means in sentences."""
-    from genm.explain import sentences
-
+def tables(model: "genm.Model", worth: "genm.explain.Worth", gains: "genm.explain.QueryGains") -> None:
+    """Print the tables with small charts, and sentences that say what they mean."""
     measure = str(worth.measure)
     seen = f"{worth.n_subsets} subsets" if worth.n_orders is None else f"{worth.n_orders} orders"
-    print_lines([
+    console.print_lines([
         f"{measure} {worth.value:.4f} held out, {len(worth.rankers)} rankers by '{worth.method}'; "
         f"{seen}, {worth.n_queries:,} queries, {worth.folds} folds",
         "",
@@ -139,15 +106,15 @@ def tables(model: "Model", worth: "Worth", gains: "QueryGains") -> None:
     _shares(model, worth)
     _losses(worth)
     rows = [(f"{a} and {b}", f"{r:+.2f}", f"{top:.0%}", f"{more:.0%}") for a, b, r, top, more in _pairs(worth)]
-    left_out = f"; the {_MOST_PAIRS} most alike of {len(rows)} pairs" if len(rows) > _MOST_PAIRS else ""
+    left_out = f"; the {_MOST_PAIRS} most similar of {len(rows)} pairs" if len(rows) > _MOST_PAIRS else ""
     header = ["pair", "rank correlation", "top 10 shared", "top 100 shared"]
-    print_table(f"How alike they rank{left_out}", header, rows[:_MOST_PAIRS])
+    console.print_table(f"Similarity of the rankings{left_out}", header, rows[:_MOST_PAIRS])
     _by_query(gains)
-    for sentence in sentences(worth):
-        print_text(sentence)
+    for sentence in genm.explain.sentences(worth):
+        console.print_text(sentence)
 
 
-def _shares(model: "Model", worth: "Worth") -> None:
+def _shares(model: "genm.Model", worth: "genm.explain.Worth") -> None:
     weights = dict(zip(model.rankers, model.weights, strict=True))
     most = max(1e-12, *(part.shapley.value for part in worth.rankers))
     level = f"{worth.confidence:.6g} interval".removeprefix("0")
@@ -164,10 +131,10 @@ def _shares(model: "Model", worth: "Worth") -> None:
         )
         rows.append((part.name, *cells, _bar(part.shapley.value / most)))
     note = "; ± is the standard error of sampling" if sampled else ""
-    print_table(f"Shares of the whole, which sum to it{note}", header, rows)
+    console.print_table(f"Shapley values: shares of the measure, which sum to it{note}", header, rows)
 
 
-def _losses(worth: "Worth") -> None:
+def _losses(worth: "genm.explain.Worth") -> None:
     low = min(0.0, *(part.loss.joint_low for part in worth.rankers))
     high = max(0.0, *(part.loss.joint_high for part in worth.rankers))
     header = ["ranker", "lost", "joint interval", "wilcox", " " * _STRIP]
@@ -175,12 +142,20 @@ def _losses(worth: "Worth") -> None:
     for part in sorted(worth.rankers, key=lambda part: -part.loss.value):
         mark = "*" if part.p < 1.0 - worth.confidence else " "
         between, strip = (part.loss.joint_low, part.loss.joint_high), _strip(part.loss, low, high)
-        rows.append((part.name, _signed(part.loss.value), _between(*between), f"{p_text(part.p)}{mark}", strip))
-    print_table("Lost when it is left out and the others are learned again", header, rows)
+        rows.append(
+            (
+                part.name,
+                _signed(part.loss.value),
+                _between(*between),
+                f"{p_text(part.p)}{mark}",
+                strip,
+            )
+        )
+    console.print_table("Loss without the ranker, with the others trained again", header, rows)
 
 
-def _by_query(gains: "QueryGains") -> None:
-    header = ["ranker", "mean", "helped", "hurt", "level", "helped most", "hurt most"]
+def _by_query(gains: "genm.explain.QueryGains") -> None:
+    header = ["ranker", "mean", "helped", "hurt", "equal", "helped most", "hurt most"]
     rows, gain, ids = [], gains.gain, list(gains.queries)
     for k, (name, mean) in enumerate(zip(gains.rankers, gains.mean_gain().tolist(), strict=True)):
         column = gain[:, k]
@@ -190,14 +165,13 @@ def _by_query(gains: "QueryGains") -> None:
             f"{ids[q]} {column[q]:+.3f}" if column[q] * sign > 0 else "" for q, sign in ((best, 1), (worst, -1))
         ]
         rows.append((name, _signed(mean), *counts, *ends))
-    title = f"On these queries, under the model's weights: {gains.measure} with it less without it"
-    print_table(title, header, rows)
+    title = f"On these queries, with the model's weights: {gains.measure} with the ranker minus without it"
+    console.print_table(title, header, rows)
 
 
-def query_json(
-    model: "Model", query: str, found: "Sequence[Explained]", gains: "QueryGains | None"
-) -> dict[str, Any]:
+def query_json(model: "genm.Model", found: "genm.explain.QueryExplanation") -> dict[str, Any]:
     """Return one query's explanation as a JSON object."""
+    gains = found.gains
     judged: dict[str, Any] = {}
     if gains is not None:
         judged = {
@@ -206,7 +180,7 @@ def query_json(
             "gain": dict(zip(gains.rankers, gains.gain[0].tolist(), strict=True)),
         }
     return {
-        "query": query,
+        "query": found.query_id,
         "weights": dict(zip(model.rankers, model.weights, strict=True)),
         **judged,
         "documents": [
@@ -218,50 +192,53 @@ def query_json(
                 "contributions": dict(zip(model.rankers, one.contributions, strict=True)),
                 "ranks": dict(zip(model.rankers, one.ranks, strict=True)),
             }
-            for one in found
+            for one in found.documents
         ],
     }
 
 
-def query_tsv(
-    model: "Model", query: str, found: "Sequence[Explained]", gains: "QueryGains | None"
-) -> Iterator[tuple[str, ...]]:
-    """Yield one query's explanation: what is told, whom it belongs to, its value."""
+def query_tsv(model: "genm.Model", found: "genm.explain.QueryExplanation") -> Iterator[tuple[str, ...]]:
+    """Yield one query's explanation: the figure's name, the ranker or document, its value."""
+    gains = found.gains
     if gains is not None:
-        yield f"value.{gains.measure}", query, f"{gains.value[0]:.6f}"
+        yield f"value.{gains.measure}", found.query_id, f"{gains.value[0]:.6f}"
         for name, gain in zip(gains.rankers, gains.gain[0].tolist(), strict=True):
             yield "gain", name, f"{gain:.6f}"
-    for one in found:
+    for one in found.documents:
         yield "score", one.doc_id, repr(one.score)
         for name, part in zip(model.rankers, one.contributions, strict=True):
             yield f"contribution.{one.doc_id}", name, repr(part)
 
 
-def query_tables(model: "Model", query: str, found: "Sequence[Explained]", gains: "QueryGains | None") -> None:
-    """Print what each ranker did to one query and to its documents."""
+def query_tables(model: "genm.Model", found: "genm.explain.QueryExplanation") -> None:
+    """Print what each ranker contributed to one query and to its documents."""
+    query, gains = found.query_id, found.gains
     if gains is not None:
         header = ["ranker", "weight", f"{gains.measure} without it", "gained"]
         rows = [
             (name, f"{weight:.4f}", f"{gains.without[0, k]:.4f}", _signed(gains.gain[0, k]))
             for k, (name, weight) in enumerate(zip(model.rankers, model.weights, strict=True))
         ]
-        title = f"Query {query}: {gains.measure} {gains.value[0]:.4f}; the remaining weights keep their proportions"
-        print_table(title, header, rows)
+        value = f"{gains.measure} {gains.value[0]:.4f}"
+        title = f"Query {query}: {value}; without a ranker, the other weights keep their proportions"
+        console.print_table(title, header, rows)
     header = ["", "document", "grade", "score", *(f"{name} (rank)" for name in model.rankers)]
     documents: list[tuple[str, ...]] = []
-    for one in found:
+    for one in found.documents:
         parts = [
             f"{part:.4f} ({'-' if rank is None else rank})"
             for part, rank in zip(one.contributions, one.ranks, strict=True)
         ]
         grade = "" if one.relevance is None else f"{one.relevance}"
         documents.append((f"{one.rank}", one.doc_id, grade, f"{one.score:.4f}", *parts))
-    print_table(f"Query {query}: the score is the sum of what the rankers gave", header, documents, left=2)
-    if any(rank is None for one in found for rank in one.ranks):
-        print_text("(-): the ranker did not return the document; what it gives is the model's rule for that.")
+    console.print_table(
+        f"Query {query}: the score is the sum of the rankers' contributions", header, documents, left=2
+    )
+    if any(rank is None for one in found.documents for rank in one.ranks):
+        console.print_text("(-): the ranker did not return the document; the model's rule for that applies.")
 
 
-def _figure(figure: "Figure") -> dict[str, Any]:
+def _figure(figure: "genm.explain.Figure") -> dict[str, Any]:
     return {
         "value": figure.value,
         "interval": [figure.low, figure.high],
@@ -269,7 +246,7 @@ def _figure(figure: "Figure") -> dict[str, Any]:
     }
 
 
-def _choice(choice: "Choice") -> dict[str, Any]:
+def _choice(choice: "genm.explain.Choice") -> dict[str, Any]:
     return {
         "rankers": list(choice.rankers),
         "held_out": choice.value,
@@ -280,8 +257,8 @@ def _choice(choice: "Choice") -> dict[str, Any]:
     }
 
 
-def _pairs(worth: "Worth") -> list[tuple[str, str, float, float, float]]:
-    """Return pairs of rankers with what they share, the most alike first."""
+def _pairs(worth: "genm.explain.Worth") -> list[tuple[str, str, float, float, float]]:
+    """Return the similarity of each pair of rankers, the most similar first."""
     agreement, names = worth.agreement, worth.agreement.rankers
     near, far = agreement.overlap
     pairs = [
@@ -292,28 +269,26 @@ def _pairs(worth: "Worth") -> list[tuple[str, str, float, float, float]]:
     return sorted(pairs, key=lambda pair: -pair[2])
 
 
+def _signed(value: float) -> str:
+    return genm.explain.text.signed(value)
+
+
 def _between(low: float, high: float) -> str:
     return f"{_signed(low)} {_signed(high)}"
-
-
-def _signed(value: float) -> str:
-    from genm.explain.text import signed
-
-    return signed(value)
 
 
 def _bar(share: float) -> str:
     """Return a bar as long as the share, to an eighth of a letter."""
     eighths = round(max(share, 0.0) * _BAR * 8)
-    if not _prints("█▏"):
+    if not console.can_print("█▏"):
         return ("#" * round(eighths / 8)).ljust(_BAR)
     whole, rest = divmod(eighths, 8)
     return ("█" * whole + " ▏▎▍▌▋▊▉"[rest].strip()).ljust(_BAR)
 
 
-def _strip(figure: "Figure", low: float, high: float) -> str:
+def _strip(figure: "genm.explain.Figure", low: float, high: float) -> str:
     """Return the joint interval on a line from low to high, with its value and where 0 is."""
-    fine = _prints("├─┤●│")
+    fine = console.can_print("├─┤●│")
     left, line, right, dot, zero = "├─┤●│" if fine else "|-|o:"
     scale = (_STRIP - 1) / max(high - low, 1e-12)
 
@@ -331,75 +306,82 @@ def _strip(figure: "Figure", low: float, high: float) -> str:
     return "".join(cells)
 
 
-def _prints(letters: str) -> bool:
-    try:
-        letters.encode(sys.stdout.encoding or "utf-8")
-    except (UnicodeEncodeError, LookupError):
-        return False
-    return True
-
-
-def add_to(app: typer.Typer) -> None:
-    """Register the verb."""
-    add_verb(app, "explain", explain, summary="Show what each ranker is worth.", text=TEXT, examples=EXAMPLES)
-
-
 def explain(
-    runs: Runs,
+    runs: options.Runs,
     model: Annotated[str, typer.Option(help="A model file of genm fit.", metavar="FILE")],
-    qrels: Annotated[str | None, typer.Option(help="Judgments; --query can do without.", metavar="FILE")] = None,
+    qrels: Annotated[str | None, typer.Option(help="Judgments; optional with --query.", metavar="FILE")] = None,
     query: Annotated[str | None, typer.Option("--query", help="Explain this query.", metavar="QUERY")] = None,
     doc: Annotated[
-        str | None, typer.Option("--doc", help="Of the query, explain this document.", metavar="DOC")
+        str | None, typer.Option("--doc", help="With --query: explain this document.", metavar="DOC")
     ] = None,
     top: Annotated[
-        int | None, typer.Option(help="Of the query, explain the top N; 10 without it.", metavar="N", min=1)
+        int | None, typer.Option(help="With --query: explain the top N (10).", metavar="N", min=1)
     ] = None,
     measure: Annotated[
         str | None,
-        typer.Option("--measure", help="What to measure and learn; else the model's.", metavar="MEASURE"),
+        typer.Option("--measure", help="Measure; default: the model's.", metavar="MEASURE"),
     ] = None,
-    method: Annotated[str | None, typer.Option(help="How to learn; else the model's.", metavar="NAME")] = None,
+    method: Annotated[str | None, typer.Option(help="Method; default: the model's.", metavar="NAME")] = None,
     folds: Annotated[int, typer.Option(help="Folds of the cross-validation.", metavar="N", min=2)] = 5,
-    orders: Annotated[int | None, typer.Option(help="Sample so many orders of the rankers.", metavar="N")] = None,
+    orders: Annotated[int | None, typer.Option(help="Number of orders to sample.", metavar="N")] = None,
     confidence: Annotated[float, typer.Option(help="Level of intervals and tests.", metavar="SHARE")] = 0.95,
-    margin: Annotated[float, typer.Option(help="A loss below this counts as nothing.", metavar="NUMBER")] = 0.005,
+    margin: Annotated[float, typer.Option(help="A loss below this is negligible.", metavar="NUMBER")] = 0.005,
     seed: Annotated[int, typer.Option(help="Seed of folds, orders and resamples.", metavar="N", min=0)] = 0,
     plot: Annotated[str | None, typer.Option(help="Draw the figures into this SVG.", metavar="FILE")] = None,
-    lenient: Lenient = False,
-    duplicates: Duplicates = DuplicateRule.error,
-    output: Output = Format.table,
+    lenient: options.Lenient = False,
+    duplicates: options.Duplicates = options.DuplicateRule.error,
+    output: console.Output = console.Format.table,
 ) -> None:
-    """Read, align as the model does, learn subsets, print and draw."""
-    from genm.model import align_for_model, check_rankers, load_model
-
+    """Read, align as the model does, explain, print and draw."""
     _check_options(qrels, query, doc, top, plot)
-    names = named_paths(runs, qrels)
-    if plot == STDIN:
+    names = options.named_paths(runs, qrels)
+    if plot == options.STDIN:
         raise InputError("--plot -: a picture is written to a file. Name one, such as worth.svg.")
-    check_output(plot)
-    learned = load_model(model)
-    check_rankers(learned, tuple(names), place=model)
-    with progress_bars() as progress:
-        judged = None if qrels is None else read_judgments(qrels, lenient=lenient, progress=progress)
-        loaded = read_runs(runs, lenient=lenient, duplicates=duplicates, progress=progress)
-        aligned = align_for_model(learned, loaded, judged)
+    options.check_output(plot)
+    learned = genm.load_model(model)
+    genm.model.check_rankers(learned, tuple(names), place=model)
+    if plot is not None:
+        genm.plotting.new_figure(1.0, 1.0)  # a missing extra is an error before the long work, not after it
+    with console.progress_bars() as progress:
+        judged = None if qrels is None else options.read_judgments(qrels, lenient=lenient, progress=progress)
+        loaded = options.read_runs(runs, lenient=lenient, duplicates=duplicates, progress=progress)
+        aligned = learned.align(loaded, judged)
         for run in loaded.values():
-            say_notes(run.notes)
-        say_notes((*(judged.notes if judged else ()), *aligned.notes))
-        wanted = _measure(learned, measure)
+            console.say_notes(run.notes)
+        console.say_notes((*(() if judged is None else judged.notes), *aligned.notes))
         if query is not None:
-            _one_query(output, learned, aligned, wanted, query, doc, 10 if top is None else top)
+            one = genm.explain.explain_query(
+                learned, aligned, query, doc_id=doc, top=10 if top is None else top, measure=measure
+            )
+            console.show(
+                output,
+                json=lambda: query_json(learned, one),
+                tsv=lambda: query_tsv(learned, one),
+                table=lambda: query_tables(learned, one),
+            )
             return
-        how: dict[str, Any] = {
-            "folds": folds,
-            "orders": orders,
-            "confidence": confidence,
-            "margin": margin,
-            "seed": seed,
-        }
-        how |= {"method": _method(learned, method), "measure": wanted, "level": learned.relevance_level}
-        _ensemble(output, learned, aligned, how, plot, progress)
+        found = genm.explain.explain_model(
+            learned,
+            aligned,
+            measure=measure,
+            method=method,
+            folds=folds,
+            orders=orders,
+            confidence=confidence,
+            margin=margin,
+            seed=seed,
+            progress=progress,
+        )
+        console.say_notes(found.notes)
+        console.show(
+            output,
+            json=lambda: as_json(learned, found.worth, found.gains),
+            tsv=lambda: as_tsv(learned, found.worth, found.gains),
+            table=lambda: tables(learned, found.worth, found.gains),
+        )
+        if plot is not None:
+            write_text(plot, genm.explain.draw_worth(found.worth))
+            console.say(f"wrote {plot}")
 
 
 def _check_options(
@@ -412,77 +394,9 @@ def _check_options(
     if doc is not None and top is not None:
         raise InputError("--doc explains one document and --top several. Leave one of them out.")
     if query is not None and plot is not None:
-        raise InputError("--plot draws the worth of the rankers over all queries. Leave --query out.")
+        raise InputError("--plot draws figures over all queries. Leave --query out.")
     if query is None and qrels is None:
-        raise InputError(
-            "expected --qrels FILE: what a ranker is worth is measured on judgments. Give them, or --query."
-        )
+        raise InputError("expected --qrels FILE: contributions are measured on judgments. Give them, or --query.")
 
 
-def _measure(model: "Model", measure: str | None) -> "Measure":
-    from genm.evaluate import parse_measure
-    from genm.learn.objectives import with_level
-
-    return with_level(parse_measure(measure or model.measure), model.relevance_level)
-
-
-def _one_query(
-    output: Format,
-    model: "Model",
-    aligned: "Aligned",
-    measure: "Measure",
-    query: str,
-    doc: str | None,
-    top: int,
-) -> None:
-    import numpy as np
-
-    from genm.explain import explain_documents, gains_by_query
-    from genm.explain.attribution import position_of
-
-    found = explain_documents(aligned, model.weights, query, doc_id=doc, top=top)
-    gains = None
-    if aligned.labelled:
-        one = aligned.select(np.array([position_of(aligned, query)]))
-        gains = gains_by_query(one, model.weights, measure)
-    if output is Format.json:
-        print_json(query_json(model, query, found, gains))
-    elif output is Format.tsv:
-        print_tsv(query_tsv(model, query, found, gains))
-    else:
-        query_tables(model, query, found, gains)
-
-
-def _method(model: "Model", asked: str | None) -> str:
-    """Return how subsets are learned: as asked, as the model was, or by auto where nobody could do that again."""
-    if asked is not None or model.method in METHODS:
-        return asked or model.method
-    say(f"note: the model's method {model.method!r} cannot be learned again; subsets are learned by 'auto'.")
-    return "auto"
-
-
-def _ensemble(
-    output: Format, model: "Model", aligned: "Aligned", how: dict[str, Any], plot: str | None, progress: "Progress"
-) -> None:
-    from genm.explain import draw_worth, gains_by_query, measure_worth
-
-    if plot is not None:
-        _check_drawing()
-    worth = measure_worth(aligned, progress=progress, **how)
-    gains = gains_by_query(aligned, model.weights, worth.measure)
-    if output is Format.json:
-        print_json(as_json(model, worth, gains))
-    elif output is Format.tsv:
-        print_tsv(as_tsv(model, worth, gains))
-    else:
-        tables(model, worth, gains)
-    if plot is not None:
-        write_text(plot, draw_worth(worth))
-        say(f"wrote {plot}")
-
-
-def _check_drawing() -> None:
-    """Say that drawing needs an extra before the work, not after it."""
-    from genm.plotting import new_figure
-
-    new_figure(1.0, 1.0)
+command = make_verb(explain, TEXT, EXAMPLES)

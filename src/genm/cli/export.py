@@ -1,33 +1,21 @@
-"""`genm export`: learned weights in the form that a search engine takes."""
+"""`genm export`: a model as the configuration of a search engine."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from genm.cli.console import Format, print_json, print_lines, print_table, print_tsv, progress_bars, say, say_notes
-from genm.cli.options import (
-    DuplicateRule,
-    Duplicates,
-    Lenient,
-    OutputFile,
-    add_verb,
-    check_output,
-    named_paths,
-    read_runs,
-)
+import genm
+from genm.cli import console, options
+from genm.cli.app import make_verb
 from genm.errors import InputError
 from genm.io import write_text
 
-if TYPE_CHECKING:
-    from genm.export import Target
-    from genm.model import Model
-
 TEXT = """Write a model as the request, pipeline, profile or code of a search engine.
 
-A model that the engine would rank otherwise is refused, with the reason and the nearest exact way; --approximate
-writes it all the same. Given the runs too, it comes as near as the engine allows on them, and measures for how many
-queries the engine's first 10 documents differ from the model's. --list shows the engines and, given a model, which
-of them take it exactly."""
+A model that the engine would rank differently is refused, with the reason and the closest exact alternative;
+--approximate writes it anyway. Given runs as well, the approximation is fitted to them, and a note says for how
+many queries the engine's top 10 differs from the model's. --list shows the engines and, given a model, which of
+them reproduce it exactly."""
 EXAMPLES = (
     "genm export --to opensearch model.json -o opensearch.json",
     "genm export --to qdrant model.json --set dense.field=vector --set size=20",
@@ -37,17 +25,9 @@ EXAMPLES = (
 TOP = 10
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the verb."""
-    summary = "Write a model as a search engine takes it."
-    add_verb(app, "export", export, summary=summary, text=TEXT, examples=EXAMPLES)
-
-
 def target_names() -> list[str]:
     """Return the engines' names, for completion."""
-    from genm.export import targets
-
-    return list(targets())
+    return list(genm.export.targets())
 
 
 def export(
@@ -61,7 +41,7 @@ def export(
     to: Annotated[
         str | None,
         typer.Option(
-            help="The engine; without it, the one that the model was trained for.",
+            help="Engine; default: the one that the model was trained for.",
             metavar="NAME",
             autocompletion=target_names,
         ),
@@ -71,68 +51,69 @@ def export(
         typer.Option("--set", help="NAME=VALUE or RANKER.NAME=VALUE; may be repeated.", metavar="SETTING"),
     ] = None,
     approximate: Annotated[
-        bool, typer.Option("--approximate", help="Write it even if the engine ranks otherwise.")
+        bool, typer.Option("--approximate", help="Write it even if the engine ranks differently.")
     ] = False,
     list_: Annotated[bool, typer.Option("--list", help="List the engines; write nothing.")] = False,
     output: Annotated[
-        Format | None,
+        console.Format | None,
         typer.Option("--format", help="How to print the list: table, tsv or json.", metavar="FORMAT"),
     ] = None,
-    lenient: Lenient = False,
-    duplicates: Duplicates = DuplicateRule.error,
-    path: OutputFile = "-",
+    lenient: options.Lenient = False,
+    duplicates: options.Duplicates = options.DuplicateRule.error,
+    path: options.OutputFile = "-",
 ) -> None:
     """Write the engine's text; or list the engines."""
-    from genm.export import export_model, find_target, measured_loss
-    from genm.model import load_model
-
     if list_:
         if runs or to or settings or approximate or path != "-":
-            raise InputError("--list takes a model and --format, no more. Leave the rest out.")
-        _list(None if model_path is None else load_model(model_path), output or Format.table)
+            raise InputError("--list takes only a model and --format. Leave the other options out.")
+        _list(None if model_path is None else genm.load_model(model_path), output or console.Format.table)
         return
     if output is not None:
-        raise InputError("--format is for --list; an engine's text has a form of its own. Leave it out.")
+        raise InputError("--format belongs to --list; the engine decides the format of an export. Leave it out.")
     if model_path is None:
         raise InputError("expected a model file of genm fit; found none. To see the engines: genm export --list")
-    check_output(path)
-    named_paths(runs or [])
-    model = load_model(model_path)
-    target = find_target(to or _trained_for(model, model_path))
+    options.check_output(path)
+    options.named_paths(runs or [])
+    model = genm.load_model(model_path)
+    target = genm.export.find_target(to or _trained_for(model, model_path))
     said = _settings(settings or [])
-    exported = export_model(model, target.name, settings=said, approximate=approximate)
+    exported = genm.export.export_model(model, target.name, settings=said, approximate=approximate)
     exact = not any(note.code == "approximate" for note in exported.notes)
     loss = None
     if runs:
-        with progress_bars() as progress:
-            loaded = read_runs(runs, lenient=lenient, duplicates=duplicates, progress=progress)
-            exported = export_model(model, target.name, settings=said, approximate=approximate, runs=loaded)
-            loss = measured_loss(model, target.name, loaded, at=TOP, settings=said)
+        with console.progress_bars() as progress:
+            loaded = options.read_runs(runs, lenient=lenient, duplicates=duplicates, progress=progress)
+            exported = genm.export.export_model(
+                model, target.name, settings=said, approximate=approximate, runs=loaded
+            )
+            loss = genm.export.measured_loss(model, target.name, loaded, at=TOP, settings=said)
         for run in loaded.values():
-            say_notes(run.notes)
-    say_notes(exported.notes)
+            console.say_notes(run.notes)
+    console.say_notes(exported.notes)
     if loss is not None:
-        say(
+        console.say(
             f"measured on the runs: {target.title} changes the top {loss.at} of {loss.n_changed:,} of "
             f"{loss.n_queries:,} queries ({loss.share:.1%}); {loss.n_members_changed:,} get other documents there"
         )
     elif not exact:
-        say(f"to measure what this costs, give the runs too: {' '.join(f'{name}=FILE' for name in model.rankers)}")
+        console.say(
+            f"to measure what this costs, give the runs too: {' '.join(f'{name}=FILE' for name in model.rankers)}"
+        )
     if path == "-":
-        print_lines(exported.text.removesuffix("\n").split("\n"))
+        console.print_lines(exported.text.removesuffix("\n").split("\n"))
     else:
         write_text(path, exported.text)
-        say(f"wrote {path}")
+        console.say(f"wrote {path}")
 
 
-def _trained_for(model: "Model", path: str) -> str:
+def _trained_for(model: "genm.Model", path: str) -> str:
     if model.target is None:
         raise InputError(f"{path} was trained for no engine. Name one: --to NAME (see genm export --list).")
     return model.target
 
 
 def _settings(values: list[str]) -> dict[str, str]:
-    """Return the settings by name; a value may hold anything, commas and = among it."""
+    """Return the settings by name; a value may hold any character, also commas and =."""
     found: dict[str, str] = {}
     for item in values:
         name, equals, value = item.partition("=")
@@ -144,41 +125,28 @@ def _settings(values: list[str]) -> dict[str, str]:
     return found
 
 
-def _list(model: "Model | None", output: Format) -> None:
-    from genm.export import obstacles, targets
+def _list(model: "genm.Model | None", output: console.Format) -> None:
+    rows = genm.export.describe_targets(model)
+    console.show(
+        output,
+        json=lambda: rows,
+        tsv=lambda: ([_cell(value) for value in row.values()] for row in rows),
+        table=lambda: _table(rows, for_model=model is not None),
+    )
 
-    reasons = None if model is None else obstacles(model)
-    rows = [_facts(target, None if reasons is None else reasons[name]) for name, target in targets().items()]
-    if output is Format.json:
-        print_json(rows)
-    elif output is Format.tsv:
-        print_tsv([_cell(value) for value in row.values()] for row in rows)
-    elif reasons is None:
+
+def _table(rows: list[dict[str, Any]], *, for_model: bool) -> None:
+    if for_model:
+        cells = [[row["name"], _cell(row["exact"]), _shortened(row["reasons"])] for row in rows]
+        console.print_table("", ["target", "exact", "why not"], cells, left=3)
+    else:
         header = ["target", "engine", "normalisers", "rankers", "weights"]
         cells = [[_cell(row[name]) for name in ("name", *header[1:])] for row in rows]
-        print_table("", header, cells, left=len(header))
-    else:
-        cells = [[row["name"], _cell(row["exact"]), _shortened(row["reasons"])] for row in rows]
-        print_table("", ["target", "exact", "why not"], cells, left=3)
-
-
-def _facts(target: "Target", reasons: tuple[str, ...] | None) -> dict[str, Any]:
-    from genm.export.target import rankers_text, weights_text
-
-    verdict = {} if reasons is None else {"exact": not reasons, "reasons": list(reasons)}
-    return {
-        "name": target.name,
-        "engine": target.title,
-        "versions": target.versions,
-        "normalisers": [technique.word for technique in target.techniques],
-        "rankers": rankers_text(target),
-        "weights": weights_text(target),
-        **verdict,
-    }
+        console.print_table("", header, cells, left=len(header))
 
 
 def _shortened(reasons: list[str]) -> str:
-    """Return the first reason, which is enough to know that there is one; tsv and json have them all."""
+    """Return the first reason and how many follow; tsv and json have them all."""
     return reasons[0] + (f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else "") if reasons else ""
 
 
@@ -186,3 +154,6 @@ def _cell(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return "; ".join(value) if isinstance(value, list) else str(value)
+
+
+command = make_verb(export, TEXT, EXAMPLES)

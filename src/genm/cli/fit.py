@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from genm.cli.app import make_verb
 from genm.cli.compilation import compile_in_background
 from genm.cli.console import (
     Format,
@@ -30,7 +31,6 @@ from genm.cli.options import (
     Lenient,
     Level,
     Runs,
-    add_verb,
     check_output,
     check_rules,
     depths,
@@ -412,11 +412,6 @@ def _gain(evidence: "Evidence", name: str) -> str:
     return f"{gain.difference:+.4f} [{gain.low:+.4f}, {gain.high:+.4f}] {p:>6}"
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the verb."""
-    add_verb(app, "fit", fit, summary="Learn the weights, with held-out evidence.", text=TEXT, examples=EXAMPLES)
-
-
 def fit(
     runs: Runs,
     qrels: Annotated[str | None, typer.Option(help="Judgments to learn from.", metavar="FILE")] = None,
@@ -624,3 +619,6 @@ def _show(
         if tested:
             rows = [(name, f"{value:.4f}") for name, value in on_test.items()]
             print_table("On the test judgments", ["", measure], rows)
+
+
+command = make_verb(fit, TEXT, EXAMPLES)

@@ -5,23 +5,9 @@ from typing import Annotated
 
 import typer
 
-from genm.cli.console import progress_bars, say_notes
-from genm.cli.options import (
-    Depth,
-    DuplicateRule,
-    Duplicates,
-    Lenient,
-    OutputFile,
-    Runs,
-    add_verb,
-    check_output,
-    check_rules,
-    depths,
-    named_paths,
-    normalizers,
-    read_runs,
-    weights_by_name,
-)
+import genm
+from genm.cli import console, options
+from genm.cli.app import make_verb
 from genm.errors import InputError
 
 TEXT = """Fuse runs into one: by a rule, by weights you give, or by a model that `genm fit` learned.
@@ -56,13 +42,8 @@ class Rule(StrEnum):
 ON_RANKS = frozenset({Rule.rrf, Rule.isr, Rule.logisr, Rule.borda, Rule.condorcet})
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the verb."""
-    add_verb(app, "fuse", fuse, summary="Fuse runs into one.", text=TEXT, examples=EXAMPLES)
-
-
 def fuse(
-    runs: Runs,
+    runs: options.Runs,
     method: Annotated[Rule | None, typer.Option(help="One of the rules above.", metavar="RULE")] = None,
     weights: Annotated[
         list[str] | None, typer.Option(help="NAME=NUMBER for each run, comma-separated.", metavar="LIST")
@@ -74,46 +55,39 @@ def fuse(
             help="none, minmax, max, sum, zscore, l2, rank or reciprocal; or NAME=KIND for each.", metavar="KIND"
         ),
     ] = None,
-    depth: Depth = None,
-    k: Annotated[float | None, typer.Option("--k", help="The constant of rrf; 60 without it.", metavar="N")] = None,
+    depth: options.Depth = None,
+    k: Annotated[float | None, typer.Option("--k", help="Constant of rrf; default: 60.", metavar="N")] = None,
     top: Annotated[
         int | None, typer.Option(help="Write at most N documents per query.", metavar="N", min=1)
     ] = None,
     tag: Annotated[str, typer.Option(help="The run's name in the last column.", metavar="NAME")] = "genm",
-    lenient: Lenient = False,
-    duplicates: Duplicates = DuplicateRule.error,
-    output: OutputFile = "-",
+    lenient: options.Lenient = False,
+    duplicates: options.Duplicates = options.DuplicateRule.error,
+    output: options.OutputFile = "-",
 ) -> None:
     """Read, align, fuse, write."""
-    from genm.fuse import fuse_runs
-    from genm.read import write_run
-
-    names = named_paths(runs, model)
-    check_output(output)
+    names = options.named_paths(runs, model)
+    options.check_output(output)
     _check_options(method, weights, model, normalize, depth, k)
-    given = None if weights is None else weights_by_name(weights, names)
-    kinds, cut = normalizers(normalize or []), depths(depth or [])
-    check_rules(kinds, cut, names)
-    with progress_bars() as progress:
-        if model is not None:
-            from genm.model import align_for_model, check_rankers, load_model
-
-            learned = load_model(model)
-            check_rankers(learned, tuple(names), model)
-            loaded = read_runs(runs, lenient=lenient, duplicates=duplicates, progress=progress)
-            aligned = align_for_model(learned, loaded)
-            fused = fuse_runs(aligned, learned.weights, name=tag, top=top)
+    given = None if weights is None else options.weights_by_name(weights, names)
+    kinds, cut = options.normalizers(normalize or []), options.depths(depth or [])
+    options.check_rules(kinds, cut, names)
+    with console.progress_bars() as progress:
+        learned = None if model is None else genm.load_model(model)
+        if learned is not None:
+            genm.model.check_rankers(learned, tuple(names), str(model))
+        loaded = options.read_runs(runs, lenient=lenient, duplicates=duplicates, progress=progress)
+        if learned is not None:
+            aligned = learned.align(loaded)
+            fused = genm.fuse_runs(aligned, learned.weights, name=tag, top=top)
         else:
-            from genm.align import align_runs
-
-            loaded = read_runs(runs, lenient=lenient, duplicates=duplicates, progress=progress)
-            aligned = align_runs(loaded, normalize=kinds, depth=cut, progress=progress)
-            rule = method or Rule.sum
-            fused = fuse_runs(aligned, given, method=rule.value, k=60.0 if k is None else k, name=tag, top=top)
+            aligned = genm.align_runs(loaded, normalize=kinds, depth=cut, progress=progress)
+            rule, constant = method or Rule.sum, 60.0 if k is None else k
+            fused = genm.fuse_runs(aligned, given, method=rule.value, k=constant, name=tag, top=top)
     for run in loaded.values():
-        say_notes(run.notes)
-    say_notes(aligned.notes)
-    write_run(fused, output, tag=tag)
+        console.say_notes(run.notes)
+    console.say_notes(aligned.notes)
+    genm.write_run(fused, output, tag=tag)
 
 
 def _check_options(
@@ -137,3 +111,6 @@ def _check_options(
         raise InputError("--k is the constant of --method rrf; nothing else reads it. Leave it out.")
     if normalize and method in ON_RANKS:
         raise InputError(f"--normalize: {method} reads ranks, which no normaliser changes. Leave it out.")
+
+
+command = make_verb(fuse, TEXT, EXAMPLES)

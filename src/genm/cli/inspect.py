@@ -1,82 +1,48 @@
 """`genm inspect`: what is in these runs, before anything is learned from them."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from genm.cli.console import (
-    Format,
-    Output,
-    print_json,
-    print_lines,
-    print_table,
-    print_tsv,
-    progress_bars,
-    say_notes,
-)
-from genm.cli.options import (
-    Depth,
-    DuplicateRule,
-    Duplicates,
-    Lenient,
-    Runs,
-    add_verb,
-    depths,
-    named_paths,
-    read_judgments,
-    read_runs,
-)
-
-if TYPE_CHECKING:
-    from genm.align import Coverage
-    from genm.records import Run
+import genm
+from genm.cli import console, options
+from genm.cli.app import make_verb
 
 TEXT = """Look at runs before anything is learned from them: size, scale of scores, ties, missing scores, overlap.
 
-With --qrels also the share of the top documents that somebody judged, and queries without relevant documents."""
+With --qrels also the share of judged documents at the top, and the number of queries without relevant documents."""
 EXAMPLES = (
     "genm inspect bm25=bm25.trec dense=dense.trec",
     "genm inspect bm25=bm25.trec dense=dense.trec --qrels qrels.txt",
 )
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the verb."""
-    add_verb(app, "inspect", inspect, summary="Look at runs: scales, ties, overlap.", text=TEXT, examples=EXAMPLES)
-
-
 def inspect(
-    runs: Runs,
+    runs: options.Runs,
     qrels: Annotated[str | None, typer.Option(help="Judgments.", metavar="FILE")] = None,
-    depth: Depth = None,
-    lenient: Lenient = False,
-    duplicates: Duplicates = DuplicateRule.error,
-    output: Output = Format.table,
+    depth: options.Depth = None,
+    lenient: options.Lenient = False,
+    duplicates: options.Duplicates = options.DuplicateRule.error,
+    output: console.Output = console.Format.table,
 ) -> None:
     """Read, align, print what is there."""
-    from genm.align import align_runs
-
-    named_paths(runs, qrels)
-    with progress_bars() as progress:
-        judged = None if qrels is None else read_judgments(qrels, lenient=lenient, progress=progress)
-        loaded = read_runs(runs, lenient=lenient, duplicates=duplicates, progress=progress)
-        aligned = align_runs(loaded, judged, normalize="none", depth=depths(depth or []), progress=progress)
+    options.named_paths(runs, qrels)
+    with console.progress_bars() as progress:
+        judged = None if qrels is None else options.read_judgments(qrels, lenient=lenient, progress=progress)
+        loaded = options.read_runs(runs, lenient=lenient, duplicates=duplicates, progress=progress)
+        cut = options.depths(depth or [])
+        aligned = genm.align_runs(loaded, judged, normalize="none", depth=cut, progress=progress)
         coverage = aligned.coverage()
-    say_notes(judged.notes if judged else ())
+    console.say_notes(() if judged is None else judged.notes)
     for run in loaded.values():
-        say_notes(run.notes)
-    say_notes(aligned.notes)
+        console.say_notes(run.notes)
+    console.say_notes(aligned.notes)
     facts = as_json(coverage, loaded)
-    if output is Format.json:
-        print_json(facts)
-    elif output is Format.tsv:
-        print_tsv(_tsv(facts))
-    else:
-        _tables(coverage, loaded)
+    console.show(output, json=lambda: facts, tsv=lambda: _tsv(facts), table=lambda: _tables(coverage, loaded))
 
 
-def as_json(coverage: "Coverage", runs: "dict[str, Run]") -> dict[str, Any]:
+def as_json(coverage: "genm.align.Coverage", runs: "dict[str, genm.Run]") -> dict[str, Any]:
     """Return everything that is shown, as a JSON object."""
     rankers = {}
     for k, name in enumerate(coverage.rankers):
@@ -121,24 +87,24 @@ def _tsv(facts: dict[str, Any], place: tuple[str, ...] = ()) -> Iterator[tuple[s
             yield ".".join(place) or "all", key, "" if value is None else str(value)
 
 
-def _tables(coverage: "Coverage", runs: "dict[str, Run]") -> None:
+def _tables(coverage: "genm.align.Coverage", runs: "dict[str, genm.Run]") -> None:
     header = ["ranker", "queries", "rows", "lowest", "median", "highest", "ties", "missing"]
     rows = []
     for k, name in enumerate(coverage.rankers):
         scales = [f"{value:.4g}" for value in coverage.scales[k].tolist()]
         shares = [f"{share:.1%}" for share in (coverage.ties[k], coverage.missing[k])]
         rows.append((name, f"{len(runs[name].queries):,}", f"{len(runs[name].doc):,}", *scales, *shares))
-    print_table(f"{coverage.n_queries:,} queries; raw scores", header, rows)
+    console.print_table(f"{coverage.n_queries:,} queries; raw scores", header, rows)
     if coverage.judged is not None:
         header = ["judged share at", *(f"{depth}" for depth in coverage.depths)]
         cells = [
             (name, *(f"{share:.1%}" for share in coverage.judged[:, k].tolist()))
             for k, name in enumerate(coverage.rankers)
         ]
-        print_table("", header, cells)
+        console.print_table("", header, cells)
         if coverage.n_without_relevant:
             n = coverage.n_without_relevant
-            print_lines([f"{n:,} {'query has' if n == 1 else 'queries have'} no relevant document.", ""])
+            console.print_lines([f"{n:,} {'query has' if n == 1 else 'queries have'} no relevant document.", ""])
     if len(coverage.rankers) > 1:
         depth = coverage.depths.index(10)
         header = ["overlap of the top 10", *coverage.rankers]
@@ -146,4 +112,7 @@ def _tables(coverage: "Coverage", runs: "dict[str, Run]") -> None:
             (a, *(f"{share:.1%}" for share in coverage.overlap[depth, i].tolist()))
             for i, a in enumerate(coverage.rankers)
         ]
-        print_table("", header, cells)
+        console.print_table("", header, cells)
+
+
+command = make_verb(inspect, TEXT, EXAMPLES)

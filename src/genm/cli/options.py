@@ -1,46 +1,38 @@
-"""How the verbs take runs, lists and numbers from the command line, and how a verb is declared and described.
-
-The help is plain and the same at every width, with examples that can be copied.
-"""
+"""Options that several verbs share, and how runs, lists and numbers are read from the command line."""
 
 import math
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import Annotated, Literal, cast
 
 import typer
-from typer.core import TyperCommand
 
-from genm.cli.exit_codes import CallError
+import genm
 from genm.errors import InputError
 from genm.progress import Progress, silent
 
-if TYPE_CHECKING:
-    from genm.normalizers import Normalizer
-    from genm.records import Qrels, Run
-
 STDIN = "-"
 
-Lenient = Annotated[bool, typer.Option("--lenient", help="Repair what can be repaired, and say how often.")]
+Lenient = Annotated[bool, typer.Option("--lenient", help="Repair errors where possible, and say how many.")]
 Judgments = Annotated[str, typer.Argument(help="Judgments: TREC qrels or a table.", metavar="QRELS")]
 Runs = Annotated[list[str], typer.Argument(help="Runs as NAME=FILE, or FILE (named after itself).", metavar="RUN")]
 OutputFile = Annotated[
     str, typer.Option("--output", "-o", help="File to write; - is standard output.", metavar="FILE")
 ]
-Level = Annotated[int, typer.Option("--rel", help="Grades from this level on count as relevant.", metavar="GRADE")]
+Level = Annotated[int, typer.Option("--rel", help="Lowest grade that counts as relevant.", metavar="GRADE")]
 Depth = Annotated[
     list[str] | None, typer.Option(help="Use the top N of each run; or NAME=N for each.", metavar="LIST")
 ]
-SkipMissing = Annotated[bool, typer.Option("--skip-missing", help="Leave out judged queries that a run lacks.")]
+SkipMissing = Annotated[bool, typer.Option("--skip-missing", help="Skip judged queries that a run lacks.")]
 
 EXAMPLE_WIDTH = 74
-"""Examples are no longer than this, so that they stand on one line each in a window of 80 columns."""
+"""Examples are no longer than this, so that each fits on one line of 80 columns."""
 
 
 class DuplicateRule(StrEnum):
-    """What happens to a document that comes twice for one query."""
+    """What to do with a document that occurs twice for one query."""
 
     error = "error"
     max = "max"
@@ -96,7 +88,7 @@ def split_list(values: Iterable[str]) -> list[str]:
 def named_paths(arguments: Sequence[str], *others: str | None) -> dict[str, str]:
     """Return name -> path for arguments written NAME=FILE or FILE; two runs never share a name.
 
-    `others` are further files that the command reads; standard input serves only one of all.
+    `others` are further files that the command reads; only one of all may be standard input.
     """
     found: dict[str, str] = {}
     for argument in arguments:
@@ -118,33 +110,29 @@ def named_paths(arguments: Sequence[str], *others: str | None) -> dict[str, str]
 def _stem(path: str) -> str:
     if path == STDIN:
         return "stdin"
-    from genm.read.sources import stem_of
-
-    return stem_of(path) or path
+    return genm.read.sources.stem_of(path) or path
 
 
-def read_runs(arguments: Sequence[str], *, lenient: bool, duplicates: str, progress: Progress) -> "dict[str, Run]":
+def read_runs(
+    arguments: Sequence[str], *, lenient: bool, duplicates: str, progress: Progress
+) -> "dict[str, genm.Run]":
     """Read every named run; notes stay with the runs."""
-    from genm.read import read_run
-
     rule: Literal["error", "max", "first", "last"] = DuplicateRule(duplicates).value
     return {
-        name: read_run(path, name=name, lenient=lenient, duplicates=rule, progress=progress)
+        name: genm.read_run(path, name=name, lenient=lenient, duplicates=rule, progress=progress)
         for name, path in named_paths(arguments).items()
     }
 
 
-def read_judgments(path: str, *, lenient: bool, progress: Progress = silent) -> "Qrels":
+def read_judgments(path: str, *, lenient: bool, progress: Progress = silent) -> "genm.Qrels":
     """Read the judgments."""
-    from genm.read import read_qrels
-
-    return read_qrels(path, lenient=lenient, progress=progress)
+    return genm.read_qrels(path, lenient=lenient, progress=progress)
 
 
 def check_output(path: str | None, *, standard: bool = True) -> None:
     """Refuse a file that could not be written, before the work and not after it.
 
-    `standard` says whether standard output (-) will do.
+    `standard` says whether standard output (-) is allowed.
     """
     if path is None:
         return
@@ -159,7 +147,7 @@ def check_output(path: str | None, *, standard: bool = True) -> None:
         raise InputError(f"{path}: expected a folder to write into; found no {Path(path).parent}. Make it first.")
     needed = place if place.exists() and not place.is_file() else place.parent  # a file is replaced, not opened
     if not os.access(needed, os.W_OK):
-        raise InputError(f"{path}: {needed} must not be written to by this user. Choose another place.")
+        raise InputError(f"{path}: permission denied: cannot write to {needed}. Choose another place.")
 
 
 def per_ranker(option: str, values: Sequence[str]) -> dict[str, str] | str | None:
@@ -180,13 +168,14 @@ def depths(values: Sequence[str]) -> "int | dict[str, int] | None":
     if found is None:
         return None
     if isinstance(found, str):
-        return _whole("--depth", found)
-    return {name: _whole("--depth", text) for name, text in found.items()}
+        return positive_integer("--depth", found)
+    return {name: positive_integer("--depth", text) for name, text in found.items()}
 
 
-def _whole(option: str, text: str) -> int:
+def positive_integer(option: str, text: str, expected: str = "expected a positive integer") -> int:
+    """Return the number that an option is given; `expected` says what else the option takes."""
     if not (text.isascii() and text.isdigit()) or int(text) < 1:
-        raise InputError(f"{option} {text}: expected a whole number from 1 on.")
+        raise InputError(f"{option} {text}: {expected}.")
     return int(text)
 
 
@@ -219,95 +208,19 @@ def _weight(name: str, text: str) -> float:
     return value
 
 
-def normalizers(values: Sequence[str]) -> "str | dict[str, str | Normalizer]":
+def normalizers(values: Sequence[str]) -> "str | dict[str, str | genm.Normalizer]":
     """Return the normaliser by its name, for all rankers or by ranker."""
     found = per_ranker("--normalize", values)
     if found is None:
         return "minmax"
-    return found if isinstance(found, str) else cast("dict[str, str | Normalizer]", found)
+    return found if isinstance(found, str) else cast("dict[str, str | genm.Normalizer]", found)
 
 
 def check_rules(
-    kinds: "str | dict[str, str | Normalizer]", cut: int | dict[str, int] | None, rankers: Iterable[str]
+    kinds: "str | dict[str, str | genm.Normalizer]", cut: int | dict[str, int] | None, rankers: Iterable[str]
 ) -> None:
     """Refuse normalisers and depths that do not exist or do not fit the runs' names, before a run is read."""
-    from genm.normalizers import normalizers_of
-    from genm.normalizers import per_ranker as each
-
     names = tuple(rankers)
     if kinds != "auto":
-        normalizers_of(kinds, names)
-    each("depth", cut, names)
-
-
-class Verb(TyperCommand):
-    """A command whose help speaks of files and names, not of Python's types."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the words; whatever is wrong with them, the help to look at is this verb's."""
-        try:
-            return super().parse_args(ctx, args)
-        except CallError as error:
-            if getattr(error, "ctx", ctx) is None:
-                error.ctx = ctx
-            raise
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write usage, text and options; the text keeps its examples line by line."""
-        self.format_usage(ctx, formatter)
-        self.format_help_text(ctx, formatter)
-        self.format_options(ctx, formatter)
-
-    def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """Return what follows the command's name in the line of usage."""
-        arguments = [p for p in self.get_params(ctx) if p.param_type_name == "argument"]
-        return ["[OPTIONS]", *(_argument(p) if p.required else f"[{_argument(p)}]" for p in arguments)]
-
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write arguments and options, each with what it takes and its default."""
-        params: list[Any] = [p for p in self.get_params(ctx) if not getattr(p, "hidden", False)]
-        arguments = [(_argument(p), p.help or "") for p in params if p.param_type_name == "argument"]
-        options = [(_option(p), _option_help(p)) for p in params if p.param_type_name == "option"]
-        for title, rows in (("Arguments", arguments), ("Options", options)):
-            if rows:
-                with formatter.section(title):
-                    formatter.write_dl(rows)
-
-
-def add_verb(
-    app: "typer.Typer",
-    name: str,
-    function: Callable[..., None],
-    *,
-    summary: str,
-    text: str,
-    examples: tuple[str, ...],
-) -> None:
-    """Register a verb: `summary` stands in the list of verbs, `text` and `examples` in its own help."""
-    app.command(name, cls=Verb, help=described(text, examples), short_help=summary)(function)
-
-
-def described(text: str, examples: tuple[str, ...]) -> str:
-    """Return help whose examples are kept as they are, line by line."""
-    title = "Example" if len(examples) == 1 else "Examples"
-    return f"{text.strip()}\n\n\b\n{title}:\n" + "\n".join(f"  {line}" for line in examples)
-
-
-def _argument(param: Any) -> str:
-    name = param.metavar or param.name.upper()
-    return f"{name}..." if param.nargs == -1 else str(name)
-
-
-def _option(param: Any) -> str:
-    names = ", ".join(sorted(param.opts, key=len))
-    return names if param.is_flag else f"{names} {param.metavar or param.name.upper()}"
-
-
-def _option_help(param: Any) -> str:
-    text = param.help or ""
-    if param.required:
-        return f"{text}  [required]"
-    default = param.default
-    if default in (None, (), []) or param.is_flag or callable(default) or not param.show_default:
-        return text
-    return f"{text}  [default: {getattr(default, 'value', default)}]"
+        genm.normalizers.normalizers_of(kinds, names)
+    genm.normalizers.per_ranker("depth", cut, names)

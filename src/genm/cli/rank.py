@@ -1,24 +1,28 @@
 """`genm rank`: from texts to runs."""
 
+from dataclasses import replace
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from genm.cli.console import progress_bars, say, say_notes
-from genm.cli.options import add_verb, split_list
-from genm.errors import InputError
+import genm
+from genm.cli import console, options
+from genm.cli.app import make_verb
+from genm.io import make_folder
 
 DEFAULT = "tfidf,lsa,plsi,ldi"
+DEFAULT_TOP, ALL = "1000", "all"
 TEXT = f"""Rank a collection's documents for its queries: one TREC run per ranker, and the judgments.
 
 COLLECTION is a name (see `genm collections list`), a BEIR folder, or irds: and an id of ir_datasets. Rankers:
 tfidf, lsa, plsi, ldi (the paper's), bm25, and dense ones with the extra `dense`; without --rankers they are
-{DEFAULT}. Fitted rankers are kept on disk, so a second run is quick."""
+{DEFAULT}. Runs hold the top {DEFAULT_TOP} documents of each query; --top {ALL} writes every document. Fitted
+rankers are cached on disk, so a second run is quick."""
 EXAMPLES = (
     "genm rank pydocs --rankers tfidf,lsa,plsi,ldi -o runs/",
     "genm rank med --data ~/collections --profile paper -o med-runs/",
+    "genm rank med --top all -o med-runs/",
 )
 
 
@@ -29,25 +33,13 @@ class Profiles(StrEnum):
     paper = "paper"
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the verb."""
-    add_verb(app, "rank", rank, summary="Make runs out of a collection's texts.", text=TEXT, examples=EXAMPLES)
-
-
 def rank(
     collection: Annotated[str, typer.Argument(help="A collection's name, folder or id.", metavar="COLLECTION")],
     rankers: Annotated[
         list[str] | None, typer.Option(help="Rankers, comma-separated; may be repeated.", metavar="LIST")
     ] = None,
     output: Annotated[str, typer.Option("--output", "-o", help="Folder for the runs.", metavar="DIR")] = "runs",
-    top: Annotated[
-        int | None,
-        typer.Option(
-            help="Documents per query; without it all, or 1,000 of a collection of more than 10,000.",
-            metavar="N",
-            min=1,
-        ),
-    ] = None,
+    top: Annotated[str, typer.Option(help=f"Documents per query, or {ALL}.", metavar="N")] = DEFAULT_TOP,
     profile: Annotated[
         Profiles, typer.Option(help="Text profile: default or paper.", metavar="NAME")
     ] = Profiles.default,
@@ -63,41 +55,29 @@ def rank(
     split: Annotated[str, typer.Option(help="Which judgments of a BEIR folder.", metavar="NAME")] = "test",
 ) -> None:
     """Load, rank, write."""
-    from dataclasses import replace
-
-    from genm.collections import load_collection, smart_stopwords
-    from genm.rankers import DEFAULT as DEFAULT_PROFILE
-    from genm.rankers import make_ranker, paper_profile, rank_collection
-    from genm.read import write_qrels, write_run, write_texts
-
-    wanted = {name: make_ranker(name) for name in split_list(rankers or [DEFAULT])}
-    with progress_bars() as progress:
-        words = paper_profile(smart_stopwords(data=data)) if profile is Profiles.paper else DEFAULT_PROFILE
+    wanted = {name: genm.rankers.make_ranker(name) for name in options.split_list(rankers or [DEFAULT])}
+    depth = None if top == ALL else options.positive_integer("--top", top, f"expected a positive integer or {ALL}")
+    with console.progress_bars() as progress:
+        words = genm.rankers.DEFAULT
+        if profile is Profiles.paper:
+            words = genm.rankers.paper_profile(genm.collections.smart_stopwords(data=data))
         words = replace(words, stem=stem)
-        loaded = load_collection(collection, data=data, split=split)
-        folder = _folder(output)  # before the long work, not after it
-        runs = rank_collection(loaded, wanted, top=top, profile=words, progress=progress)
-        for n, (name, run) in enumerate(runs.items()):
-            progress("writing", n, len(runs))
-            write_run(run, folder / f"{name}.trec")
-        write_qrels(loaded.qrels, folder / "qrels.txt")
-        if texts:
-            write_texts(loaded.doc_ids, loaded.doc_texts, folder / "docs.tsv")
-            write_texts(loaded.query_ids, loaded.query_texts, folder / "queries.tsv")
-        progress("writing", len(runs), len(runs))
-    say_notes(loaded.notes)
-    say_notes(dict.fromkeys(note for run in runs.values() for note in run.notes))
+        loaded = genm.collections.load_collection(collection, data=data, split=split)
+        n_docs = max(1, len(loaded.doc_ids))
+        folder = make_folder(output)  # before the long work, not after it
+        runs = genm.rankers.rank_collection(
+            loaded, wanted, top=min(depth or n_docs, n_docs), profile=words, progress=progress
+        )
+        genm.rankers.write_rankings(loaded, runs, folder, texts=texts, progress=progress)
+    console.say_notes(loaded.notes)
+    console.say_notes(dict.fromkeys(note for run in runs.values() for note in run.notes))
+    if top == DEFAULT_TOP and n_docs > int(DEFAULT_TOP):
+        console.say(f"note: runs hold the top {top} of {n_docs:,} documents of each query; --top {ALL} writes all.")
     for name, run in runs.items():
-        say(f"wrote {folder / name}.trec: {len(run.queries):,} queries, {len(run.doc):,} rows")
-    say(f"wrote {folder / 'qrels.txt'}")
+        console.say(f"wrote {folder / name}.trec: {len(run.queries):,} queries, {len(run.doc):,} rows")
+    console.say(f"wrote {folder / 'qrels.txt'}")
     if texts:
-        say(f"wrote {folder / 'docs.tsv'} and {folder / 'queries.tsv'}")
+        console.say(f"wrote {folder / 'docs.tsv'} and {folder / 'queries.tsv'}")
 
 
-def _folder(output: str) -> Path:
-    folder = Path(output)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{folder}: cannot make this folder ({error.strerror}). Choose another.") from None
-    return folder
+command = make_verb(rank, TEXT, EXAMPLES)

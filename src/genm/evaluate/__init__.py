@@ -2,7 +2,7 @@
 
 from genm.evaluate.aligned import AlignedEvaluator, evaluate_aligned
 from genm.evaluate.compare import Comparison, Contrast, compare_runs
-from genm.evaluate.evaluation import Curve, Evaluation, evaluate_run, precision_recall_curve
+from genm.evaluate.evaluation import Curve, Evaluation, evaluate_run, evaluate_runs, precision_recall_curve
 from genm.evaluate.measures import Measure, MeasureLike, parse_measure, parse_measures
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "compare_runs",
     "evaluate_aligned",
     "evaluate_run",
+    "evaluate_runs",
     "parse_measure",
     "parse_measures",
     "precision_recall_curve",

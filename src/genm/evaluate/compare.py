@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
+from genm import charts, display
 from genm._math import significance
 from genm._typing import Floats
 from genm.errors import InputError
@@ -13,9 +14,24 @@ from genm.evaluate.evaluation import Evaluation
 from genm.ids import find
 from genm.records import Note, contents, first_few
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 Test = Literal["wilcoxon", "t", "randomization"]
 Correction = Literal["holm", "none"]
 
+_COLUMNS = (
+    "name",
+    "measure",
+    "mean",
+    "baseline_mean",
+    "difference",
+    "low",
+    "high",
+    "n_better",
+    "n_worse",
+    "n_equal",
+)
 _MAKE_THEM = "Give what genm.evaluate_run returned for each run."
 
 
@@ -60,6 +76,31 @@ class Comparison:
         gains = first_few([_shown(contrast) for contrast in self.contrasts])
         inside = contents(self.notes, queries=range(self.n_queries))
         return f"<Comparison with {self.baseline!r}: {gains}; {inside}>"
+
+    def _repr_html_(self) -> str:
+        return display.comparison(self)
+
+    def to_pandas(self) -> Any:
+        """Return a pandas frame: one row per contrast: means, difference, interval, counts, p-values."""
+        columns: dict[str, list[Any]] = {
+            name: [getattr(contrast, name) for contrast in self.contrasts] for name in _COLUMNS
+        }
+        for test in self.tests:
+            columns[f"p_{test}"] = [contrast.corrected[test] for contrast in self.contrasts]
+        return display.frame(columns)
+
+    def plot(self, *, ax: "Axes | None" = None) -> "Axes":
+        """Draw every difference to the baseline with its interval; needs the extra `plots`."""
+        several = len(self.measures) > 1
+        return charts.plot_differences(
+            [f"{c.name}, {c.measure}" if several else c.name for c in self.contrasts],
+            [c.difference for c in self.contrasts],
+            [c.low for c in self.contrasts],
+            [c.high for c in self.contrasts],
+            title=f"Difference to {self.baseline}",
+            value_label=f"{', '.join(self.measures)}; {self.confidence:.0%} intervals, {self.n_queries:,} queries",
+            ax=ax,
+        )
 
     def contrast(self, name: str, measure: object) -> Contrast:
         """Return the contrast of the named run under a measure."""

@@ -4,14 +4,15 @@ A run's table holds millions of ids, the judgments' far fewer. A filter over the
 the run's ids; only the others are compared in full.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from genm import charts, display
 from genm._math import measures as kinds
 from genm._math.hits import Hits, descending, hits_of_run, tie_extremes
 from genm._math.measures import measure_values
@@ -21,6 +22,9 @@ from genm.errors import InputError
 from genm.evaluate.measures import Measure, MeasureName, parse_measure, parse_measures
 from genm.ids import Ids, byte_order, find
 from genm.records import Note, Qrels, Run, check_kind, contents, first_few
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _KIND: dict[MeasureName, int] = {
     "AP": kinds.AP,
@@ -253,6 +257,9 @@ class Evaluation:
         name = f" {self.name!r}" if self.name else ""
         return f"<Evaluation{name}: {means}; {contents(self.notes, queries=self.queries)}>"
 
+    def _repr_html_(self) -> str:
+        return display.evaluation(self)
+
     @cached_property
     def query_ids(self) -> tuple[str, ...]:
         """The ids of the rows of `values`."""
@@ -275,6 +282,17 @@ class Evaluation:
         """Return one measure's values, one for each of `query_ids`."""
         return self.values[:, self._column(measure)]
 
+    def to_pandas(self) -> Any:
+        """Return a pandas frame: one row per query id, one column per measure."""
+        columns = dict(zip(map(str, self.measures), self.values.T, strict=True))
+        return display.frame(columns, index=self.query_ids, index_name="query_id")
+
+    def plot(self, measure: object = None, *, ax: "Axes | None" = None) -> "Axes":
+        """Draw one measure, by default the first, query by query; needs the extra `plots`."""
+        name = str(self.measures[0] if measure is None else parse_measure(measure))
+        title = f"{name} by query" + (f": {self.name}" if self.name else "")
+        return charts.plot_values(self.query_ids, self.per_query(name), title=title, value_label=name, ax=ax)
+
     def _column(self, measure: object) -> int:
         wanted = parse_measure(measure)
         if wanted not in self.measures:
@@ -291,6 +309,14 @@ class Curve:
     precision: Floats
     evaluation: Evaluation
     """The values behind the means, query by query, with the notes."""
+
+
+def evaluate_runs(
+    runs: Mapping[str, Run], qrels: Qrels, measures: object, *, skip_missing: bool = False
+) -> dict[str, Evaluation]:
+    """Measure several runs against the same judgments, as `evaluate_run` does; the result has the runs' names."""
+    wanted = parse_measures(measures)
+    return {name: evaluate_run(run, qrels, wanted, skip_missing=skip_missing) for name, run in runs.items()}
 
 
 def evaluate_run(run: Run, qrels: Qrels, measures: object, *, skip_missing: bool = False) -> Evaluation:

@@ -2,18 +2,24 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from genm import charts, display
 from genm._math.linear_algebra import weighted_mean
 from genm._typing import Floats
 from genm.align import Aligned, check_aligned
 from genm.errors import InputError
-from genm.evaluate import MeasureLike, evaluate_aligned
+from genm.evaluate import MeasureLike, evaluate_aligned, parse_measure
 from genm.learn.base import Fuser
 from genm.learn.objectives import fold_of_queries
 from genm.progress import Progress, silent
+from genm.records import contents
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 MakeFuser = Callable[[], Fuser]
 
@@ -30,6 +36,46 @@ class HeldOut:
     """The fold each query was held out in."""
     weights: Floats
     """(folds, K): the weights learned without each fold."""
+    query_ids: tuple[str, ...]
+    """The queries of `per_query` and `fold`."""
+    rankers: tuple[str, ...]
+    """The columns of `weights`."""
+    measure: str
+
+    def __repr__(self) -> str:
+        """Say the mean, and over how many queries and folds, on one line."""
+        size = contents((), queries=self.query_ids, folds=self.weights)
+        return f"<HeldOut {self.measure} {self.mean:.4f}: {size}>"
+
+    def _repr_html_(self) -> str:
+        return display.held_out(self)
+
+    def to_pandas(self) -> Any:
+        """Return a pandas frame: one row per query id, with the fold and the held-out value of the measure."""
+        return display.frame(
+            {"fold": self.fold, self.measure: self.per_query}, index=self.query_ids, index_name="query_id"
+        )
+
+    def weights_to_pandas(self) -> Any:
+        """Return a pandas frame: one row per fold, one column per ranker."""
+        columns = dict(zip(self.rankers, self.weights.T, strict=True))
+        return display.frame(columns, index=range(len(self.weights)), index_name="fold")
+
+    def plot(self, *, ax: "Axes | None" = None) -> "Axes":
+        """Draw the held-out value of every query; needs the extra `plots`."""
+        title = f"{self.measure} by query, held out"
+        return charts.plot_values(self.query_ids, self.per_query, title=title, value_label=self.measure, ax=ax)
+
+    def plot_weights(self, *, ax: "Axes | None" = None) -> "Axes":
+        """Draw the mean weight of each ranker and the weights of the folds; needs the extra `plots`."""
+        return charts.plot_weights(
+            self.rankers,
+            self.weights.mean(axis=0),
+            title=f"Weights, mean of {len(self.weights)} folds",
+            samples=self.weights,
+            samples_label="learned without each fold",
+            ax=ax,
+        )
 
 
 def cross_validate(
@@ -53,7 +99,15 @@ def cross_validate(
         held_out = np.flatnonzero(fold == f)
         per_query[held_out] = measure_queries(fuser.prepare(aligned.select(held_out)), weights[f], measure)
     progress("cross-validating", folds, folds)
-    return HeldOut(per_query, weighted_mean(per_query, aligned.query_weights), fold, weights)
+    return HeldOut(
+        per_query=per_query,
+        mean=weighted_mean(per_query, aligned.query_weights),
+        fold=fold,
+        weights=weights,
+        query_ids=tuple(aligned.queries),
+        rankers=aligned.rankers,
+        measure=str(parse_measure(measure)),
+    )
 
 
 def measure_queries(aligned: Aligned, weights: Floats, measure: MeasureLike) -> Floats:

@@ -3,11 +3,12 @@
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from genm import charts, display
 from genm._math.linear_algebra import times, weighted_mean
 from genm._typing import Floats
 from genm.align import Aligned, check_aligned, select_rankers
@@ -20,6 +21,10 @@ from genm.learn import Fuser
 from genm.model import Model
 from genm.normalizers import Normalizer
 from genm.progress import Progress, silent
+from genm.records import contents
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 BEST_SINGLE = "best single ranker"
 """The row of the ranker that was best on the training folds."""
@@ -70,6 +75,44 @@ class Evidence:
     confidence: float
     fold_normalizers: tuple[tuple[Normalizer, ...], ...]
     """The normalisers that each fold's training chose, beside the folds' weights in `held_out`."""
+
+    def __repr__(self) -> str:
+        """Say the held-out mean, the gain over the best single ranker, and of how many queries, on one line."""
+        gain = self.gains[BEST_SINGLE]
+        over = f"{signed(gain.difference)} over the {BEST_SINGLE} (p = {gain.p_values['wilcoxon']:.2g})"
+        size = contents((), queries=self.query_ids)
+        return f"<Evidence {self.measure} {self.held_out.mean:.4f} held out, {over}; {size}>"
+
+    def _repr_html_(self) -> str:
+        return display.evidence(self)
+
+    def to_pandas(self) -> Any:
+        """Return a pandas frame: one row per query id, one column per system."""
+        systems = {
+            "learned weights": self.held_out.per_query,
+            "learned weights (training)": self.train,
+            BEST_SINGLE: self.best_single,
+            **self.rules,
+            **self.singles,
+        }
+        return display.frame(systems, index=self.query_ids, index_name="query_id")
+
+    def plot(self, *, ax: "Axes | None" = None) -> "Axes":
+        """Draw the held-out gain over each rival with its interval; needs the extra `plots`."""
+        gains = self.gains.values()
+        return charts.plot_differences(
+            [f"over {name}" for name in self.gains],
+            [gain.difference for gain in gains],
+            [gain.low for gain in gains],
+            [gain.high for gain in gains],
+            title="Held-out gain of the learned weights",
+            value_label=f"{self.measure}; {self.confidence:.0%} intervals, {len(self.query_ids):,} queries",
+            ax=ax,
+        )
+
+    def plot_weights(self, *, ax: "Axes | None" = None) -> "Axes":
+        """Draw the mean weight of each ranker and the weights of the folds; needs the extra `plots`."""
+        return self.held_out.plot_weights(ax=ax)
 
     def mean(self, per_query: Floats) -> float:
         """Return a mean over the queries with their weights."""

@@ -1,15 +1,25 @@
 """What each ranker is worth: to a document's score, to a query, and to the ensemble on queries it has not seen."""
 
 from genm.explain.agreement import Agreement, rank_agreement
-from genm.explain.attribution import Explained, QueryGains, contributions, explain_documents, gains_by_query
-from genm.explain.plot import draw_worth
+from genm.explain.attribution import (
+    Explained,
+    QueryExplanation,
+    QueryGains,
+    contributions,
+    explain_documents,
+    explain_query,
+    gains_by_query,
+)
+from genm.explain.plot import draw_worth, plot_worth
 from genm.explain.subset_choice import Choice, choose_exhaustively, choose_greedily
 from genm.explain.subsets import SubsetValues
 from genm.explain.text import sentences
 from genm.explain.worth import (
+    Explanation,
     Figure,
     RankerWorth,
     Worth,
+    explain_model,
     measure_worth,
     sampled_orders,
     sampled_values,
@@ -20,7 +30,9 @@ __all__ = [
     "Agreement",
     "Choice",
     "Explained",
+    "Explanation",
     "Figure",
+    "QueryExplanation",
     "QueryGains",
     "RankerWorth",
     "SubsetValues",
@@ -30,8 +42,11 @@ __all__ = [
     "contributions",
     "draw_worth",
     "explain_documents",
+    "explain_model",
+    "explain_query",
     "gains_by_query",
     "measure_worth",
+    "plot_worth",
     "rank_agreement",
     "sampled_orders",
     "sampled_values",

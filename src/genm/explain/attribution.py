@@ -11,9 +11,11 @@ from genm._math.sorting import rank_order
 from genm._typing import Floats
 from genm.align import UNJUDGED, Aligned, drop_rankers
 from genm.errors import InputError
-from genm.evaluate import AlignedEvaluator, Measure
+from genm.evaluate import AlignedEvaluator, Measure, parse_measure
 from genm.fuse import fuse_scores
 from genm.ids import Ids, find
+from genm.learn.objectives import with_level
+from genm.model import Model
 
 Weights = Sequence[float] | Floats
 
@@ -144,3 +146,40 @@ def gains_by_query(aligned: Aligned, weights: Weights, measure: Measure) -> Quer
         aligned.rankers, aligned.queries.take(everyone.position), measure, value, without,
         aligned.query_weights[everyone.position],
     )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QueryExplanation:
+    """What each ranker contributes to one query."""
+
+    query_id: str
+    documents: tuple[Explained, ...]
+    gains: QueryGains | None
+    """None without judgments."""
+
+
+def explain_query(
+    model: Model,
+    aligned: Aligned,
+    query_id: str,
+    *,
+    doc_id: str | None = None,
+    top: int = 10,
+    measure: str | None = None,
+) -> QueryExplanation:
+    """Explain one query under the model's weights: its top documents or the named one, and each ranker's gain.
+
+    `aligned` must be aligned for the model (`Model.align`); without judgments there are no gains.
+    """
+    wanted = measure_of(model, measure)
+    documents = explain_documents(aligned, model.weights, query_id, doc_id=doc_id, top=top)
+    gains = None
+    if aligned.labelled:
+        one = aligned.select(np.array([position_of(aligned, query_id)]))
+        gains = gains_by_query(one, model.weights, wanted)
+    return QueryExplanation(query_id, tuple(documents), gains)
+
+
+def measure_of(model: Model, measure: str | None) -> Measure:
+    """Return the named measure, or the model's, at the model's relevance level."""
+    return with_level(parse_measure(measure or model.measure), model.relevance_level)

@@ -1,13 +1,25 @@
 """A picture of what each ranker is worth: its share of the whole, and what is lost without it."""
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from genm.explain.text import can_be_dropped, is_needed
 from genm.explain.worth import Worth
-from genm.plotting import new_figure, series, to_svg
+from genm.plotting import managed_figure, new_figure, series, style, to_svg
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _BAR_HEIGHT = 0.56
 _INK, _SHADE = "#222222", "#bbbbbb"
+
+
+def plot_worth(worth: Worth) -> "Figure":
+    """Draw the picture of `draw_worth` on a figure that pyplot manages, and return it."""
+    figure, axes = managed_figure(*_size(worth), columns=2)
+    with style():
+        _draw(worth, figure, *axes)
+    return figure
 
 
 def draw_worth(worth: Worth) -> str:
@@ -16,8 +28,19 @@ def draw_worth(worth: Worth) -> str:
     On the right a filled mark is a finding, for or against the ranker; an empty one leaves the question open. The
     intervals there are the ones that findings rest on: they hold for all rankers together.
     """
+    figure, axes = new_figure(*_size(worth), columns=2)
+    _draw(worth, figure, *axes)
+    parts = sorted(worth.rankers, key=lambda part: -part.shapley.value)
+    said = ", ".join(f"{part.name} {part.shapley.value:.3f}" for part in parts)
+    return to_svg(figure, f"What each ranker is worth, Shapley values of {worth.measure}: {said}")
+
+
+def _size(worth: Worth) -> tuple[float, float]:
+    return 8.0, 1.75 + 0.4 * len(worth.rankers)
+
+
+def _draw(worth: Worth, figure: "Figure", left: "Axes", right: "Axes") -> None:
     parts = sorted(worth.rankers, key=lambda part: part.shapley.value)
-    figure, [left, right] = new_figure(8.0, 1.75 + 0.4 * len(parts), columns=2)
     bar, mark = series(0), series(1)
     right.axvspan(0.0, worth.margin, color=_SHADE, alpha=0.5, linewidth=0)
     right.axvline(0.0, color=_INK, linewidth=0.9)
@@ -62,8 +85,6 @@ def draw_worth(worth: Worth) -> str:
         fontsize=8,
         color="#555555",
     )
-    said = ", ".join(f"{part.name} {part.shapley.value:.3f}" for part in reversed(parts))
-    return to_svg(figure, f"What each ranker is worth, Shapley values of {measure}: {said}")
 
 
 def _reach(value: float, low: float, high: float) -> list[list[float]]:
@@ -71,5 +92,5 @@ def _reach(value: float, low: float, high: float) -> list[list[float]]:
     return [[max(value - low, 0.0)], [max(high - value, 0.0)]]
 
 
-def _beside(axes: Any, text: str, end: float, place: int) -> None:
+def _beside(axes: "Axes", text: str, end: float, place: int) -> None:
     axes.annotate(text, (end, place), (6, 0), textcoords="offset points", va="center", fontsize=8, color=_INK)

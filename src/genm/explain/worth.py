@@ -17,10 +17,14 @@ from genm.align import Aligned
 from genm.errors import InputError
 from genm.evaluate import Measure, MeasureLike, compare_runs, parse_measure
 from genm.explain.agreement import Agreement, rank_agreement
+from genm.explain.attribution import QueryGains, gains_by_query, measure_of
 from genm.explain.subset_choice import Choice, choose_exhaustively, choose_greedily, joint_interval, weighted
 from genm.explain.subsets import SubsetValues
+from genm.learn import METHODS
 from genm.learn.objectives import with_level
+from genm.model import Model
 from genm.progress import Progress, silent
+from genm.records import Note
 
 Game = Callable[[int], Floats]
 
@@ -197,6 +201,56 @@ def measure_worth(
         confidence=confidence,
         margin=margin,
     )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Explanation:
+    """What each ranker contributes over all queries."""
+
+    worth: Worth
+    """Cross-validated: shares of the measure, losses, pairs, the smallest subset that is not worse."""
+    gains: QueryGains
+    """Query by query, under the model's own weights."""
+    notes: tuple[Note, ...] = ()
+
+
+def explain_model(
+    model: Model,
+    aligned: Aligned,
+    *,
+    measure: str | None = None,
+    method: str | None = None,
+    folds: int = 5,
+    orders: int | None = None,
+    confidence: float = 0.95,
+    margin: float = 0.005,
+    seed: int = 0,
+    progress: Progress = silent,
+) -> Explanation:
+    """Measure what each ranker is worth, by the model's measure and method unless others are given.
+
+    `aligned` must be aligned for the model, with judgments (`Model.align`). The other parameters are those of
+    `measure_worth`. Subsets of a model whose method is not one of ours are learned by "auto", and a note says so.
+    """
+    notes: tuple[Note, ...] = ()
+    if method is None:
+        method = model.method
+        if method not in METHODS:
+            text = f"the model's method {method!r} cannot be learned again; subsets are learned by 'auto'."
+            method, notes = "auto", (Note("other-method", 1, text),)
+    worth = measure_worth(
+        aligned,
+        method=method,
+        measure=measure_of(model, measure),
+        level=model.relevance_level,
+        folds=folds,
+        orders=orders,
+        confidence=confidence,
+        margin=margin,
+        seed=seed,
+        progress=progress,
+    )
+    return Explanation(worth, gains_by_query(aligned, model.weights, worth.measure), notes)
 
 
 def _check(aligned: Aligned, confidence: float, margin: float, orders: int | None) -> None:

@@ -1,7 +1,15 @@
 """Weights in the form that a search engine accepts, and what the engine will do with them."""
 
 from genm.errors import ExportError
-from genm.export.export import TrainingRules, exact_targets, export_model, obstacles, training_rules, why_not
+from genm.export.export import (
+    TrainingRules,
+    describe_targets,
+    exact_targets,
+    export_model,
+    obstacles,
+    training_rules,
+    why_not,
+)
 from genm.export.loss import Loss, measured_loss
 from genm.export.registry import find_target, targets
 from genm.export.simulation import ranking
@@ -13,6 +21,7 @@ __all__ = [
     "Loss",
     "Target",
     "TrainingRules",
+    "describe_targets",
     "exact_targets",
     "export_model",
     "find_target",

@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from genm.align import Aligned
 from genm.errors import ExportError
 from genm.export.normalizer_match import nearest_lines
 from genm.export.plan import Reason, order_for, usual_technique, usual_window
 from genm.export.registry import find_target, targets
-from genm.export.target import Exported, Target, Technique
+from genm.export.target import Exported, Target, Technique, rankers_text, weights_text
 from genm.model import Model, align_for_model
 from genm.normalizers import Normalizer
 from genm.records import Note, Run
@@ -173,6 +174,23 @@ def obstacles(model: Model) -> dict[str, tuple[str, ...]]:
         except ExportError as error:
             found[name] = (str(error).rstrip("."),)
     return found
+
+
+def describe_targets(model: Model | None = None) -> list[dict[str, Any]]:
+    """Return the facts of every target: what it is, what it takes and, given a model, whether exactly that one."""
+    found = obstacles(model) if model is not None else {}
+    return [
+        {
+            "name": target.name,
+            "engine": target.title,
+            "versions": target.versions,
+            "normalisers": [technique.word for technique in target.techniques],
+            "rankers": rankers_text(target),
+            "weights": weights_text(target),
+            **({"exact": not found[name], "reasons": list(found[name])} if name in found else {}),
+        }
+        for name, target in targets().items()
+    ]
 
 
 def _refusal(model: Model, target: Target, reasons: list[Reason]) -> str:

@@ -6,7 +6,7 @@ from genm.learn.batch import BarrierFuser, NewtonFuser
 from genm.learn.boost import BoostFuser
 from genm.learn.cotrain import CotrainFuser
 from genm.learn.exact import ExactFuser
-from genm.learn.online import OnlineFuser
+from genm.learn.online import OnlineFuser, update_model
 from genm.model import align_for_model, fuse_with_model
 
 __all__ = [
@@ -26,4 +26,5 @@ __all__ = [
     "fit",
     "fuse_with_model",
     "make_fuser",
+    "update_model",
 ]

@@ -5,11 +5,12 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from inspect import signature
 from textwrap import shorten
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from genm import charts, display
 from genm._typing import Floats
 from genm.align import Aligned, check_aligned, renormalize
 from genm.errors import ConvergenceWarning, InputError, NotFittedError
@@ -19,6 +20,9 @@ from genm.model import Model, OnlineState, named_weights
 from genm.normalizers import Normalizer
 from genm.records import Run
 from genm.version import __version__
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _LONGEST = 40
 """Characters of an option's value that a fuser shows of itself."""
@@ -60,13 +64,31 @@ class Fuser(ABC):
 
     def __repr__(self) -> str:
         """Say the options that are not as usual, and the weights if there are any, on one line."""
+        fitted = named_weights(self.rankers_, self.weights_) if hasattr(self, "weights_") else "not fitted"
+        return f"<{self._call()}: {fitted}>"
+
+    def _repr_html_(self) -> str:
+        return display.fuser(self._call(), self)
+
+    def _call(self) -> str:
+        """Write the class with the options that differ from their defaults."""
         options = [
             f"{name}={shorten(repr(getattr(self, name)), _LONGEST, placeholder='...')}"
             for name, option in signature(type(self)).parameters.items()
             if str(getattr(self, name)) != str(option.default)
         ]
-        fitted = named_weights(self.rankers_, self.weights_) if hasattr(self, "weights_") else "not fitted"
-        return f"<{type(self).__name__}({', '.join(options)}): {fitted}>"
+        return f"{type(self).__name__}({', '.join(options)})"
+
+    @property
+    def ranker_weights_(self) -> dict[str, float]:
+        """The learned weights by the names of their rankers."""
+        self._check_fitted()
+        return dict(zip(self.rankers_, self.weights_.tolist(), strict=True))
+
+    def plot(self, *, ax: "Axes | None" = None) -> "Axes":
+        """Draw the learned weights; needs the extra `plots`."""
+        self._check_fitted()
+        return charts.plot_weights(self.rankers_, self.weights_, title=f"Weights by {type(self).__name__}", ax=ax)
 
     @abstractmethod
     def fit(self, aligned: Aligned) -> Self:

@@ -1,5 +1,6 @@
 """gEnM.ON: weights from a stream of judged queries."""
 
+from dataclasses import replace
 from typing import Self
 
 import numpy as np
@@ -177,3 +178,15 @@ class OnlineFuser(Fuser):
             beta=self.beta_,
             memory=tuple(self.memory_.tolist()),
         )
+
+
+def update_model(model: Model, aligned: Aligned) -> Model:
+    """Return the model after one step for each new judged query, in their order: what `genm update` does.
+
+    The model must have been learned by OnlineFuser, and `aligned` must be aligned for it (`Model.align`). Updates
+    in parts give the same weights, to the bit, as one long stream. The figures of the training belong to the old
+    weights and are dropped.
+    """
+    fuser = OnlineFuser.from_model(model).partial_fit(aligned)
+    now = fuser.to_model()
+    return replace(model, weights=now.weights, online=now.online, training={})

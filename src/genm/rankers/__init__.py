@@ -4,7 +4,7 @@
 """
 
 from genm.rankers.base import Ranker
-from genm.rankers.ranking import PAPER_RANKERS, make_ranker, rank_collection, ranker_names
+from genm.rankers.ranking import PAPER_RANKERS, make_ranker, rank_collection, ranker_names, write_rankings
 from genm.rankers.text import DEFAULT, TextProfile, Texts, paper_profile, read_documents, read_queries
 
 __all__ = [
@@ -19,4 +19,5 @@ __all__ = [
     "ranker_names",
     "read_documents",
     "read_queries",
+    "write_rankings",
 ]

@@ -1,6 +1,8 @@
 """From a collection to runs: read the texts once, fit the rankers asked for, keep the best of their scores."""
 
+import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ from genm._typing import Floats
 from genm.cache import Arrays, cached, content_key
 from genm.errors import InputError
 from genm.ids import Ids
+from genm.io import make_folder
 from genm.progress import Progress, silent
 from genm.rankers.base import Ranker, content
 from genm.rankers.bm25 import Bm25Ranker
@@ -19,6 +22,7 @@ from genm.rankers.lsa import LsaRanker
 from genm.rankers.plsi import PlsiRanker
 from genm.rankers.text import DEFAULT, TextProfile, Texts, read_documents, read_queries
 from genm.rankers.tfidf import TfidfRanker
+from genm.read import write_qrels, write_run, write_texts
 from genm.records import Collection, Note, Run, ranked_run
 
 PAPER_RANKERS = ("tfidf", "lsa", "plsi", "ldi")
@@ -89,6 +93,32 @@ def rank_collection(
             found = rows(ranker)
         runs[name] = ranked_run(name, *tables, found["starts"], found["doc"], found["score"], notes)
     return runs
+
+
+def write_rankings(
+    collection: Collection,
+    runs: Mapping[str, Run],
+    folder: str | os.PathLike[str],
+    *,
+    texts: bool = False,
+    progress: Progress = silent,
+) -> dict[str, Path]:
+    """Write NAME.trec for every run, and qrels.txt; return the paths by file name.
+
+    With `texts` also docs.tsv and queries.tsv, which `genm report` reads. The folder is made if need be.
+    """
+    place = make_folder(folder)
+    for n, (name, run) in enumerate(runs.items()):
+        progress("writing", n, len(runs))
+        write_run(run, place / f"{name}.trec")
+    write_qrels(collection.qrels, place / "qrels.txt")
+    names = [*(f"{name}.trec" for name in runs), "qrels.txt"]
+    if texts:
+        write_texts(collection.doc_ids, collection.doc_texts, place / "docs.tsv")
+        write_texts(collection.query_ids, collection.query_texts, place / "queries.tsv")
+        names += ["docs.tsv", "queries.tsv"]
+    progress("writing", len(runs), len(runs))
+    return {name: place / name for name in names}
 
 
 def _best_rows(

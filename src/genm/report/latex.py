@@ -45,7 +45,7 @@ _LETTERS = (
 
 
 def escape_latex(text: str) -> str:
-    """Return foreign text so that LaTeX sets it and runs nothing of it.
+    """Return text from a file so that LaTeX prints it and runs none of it.
 
     Letters that pdfLaTeX has no font for are given twice, as they are and as code points: see `report_latex`.
     """

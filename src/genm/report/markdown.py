@@ -19,12 +19,12 @@ _AT_A_LINES_BEGIN = re.compile(r"(?=[-+=])|(?<=\d)(?=[.)])")
 
 
 def escape_markdown(text: str) -> str:
-    """Return foreign text so that Markdown shows it and does nothing with it, inside a line."""
+    """Return text from a file so that Markdown shows it as it is, inside a line."""
     return _MARKS.sub(r"\\\1", one_line(text))
 
 
 def _paragraph(text: str) -> str:
-    """Return foreign text that may begin a line: it makes no list and no rule there."""
+    """Return text from a file that may begin a line: it starts no list and no rule."""
     first, space, rest = escape_markdown(text).partition(" ")
     return _AT_A_LINES_BEGIN.sub(r"\\", first, count=1) + space + rest
 

@@ -1,4 +1,4 @@
-"""From a report to text, in any of its forms; the HTML page with the scripts and data that travel with it."""
+"""A report as text in each of its formats; the HTML page with its scripts and data."""
 
 import base64
 import json
@@ -6,13 +6,11 @@ import re
 import zlib
 
 from genm.errors import InputError
-from genm.formatting import measure_name, n_queries
-from genm.report import sections
-from genm.report import sections as drawn
-from genm.report.html import asset, escape, html_page, isolated
+from genm.report.html import asset, html_page
 from genm.report.latex import report_latex
 from genm.report.markdown import report_markdown
-from genm.report.payload import Report
+from genm.report.payload import MeasureTable, QueryTable, Report
+from genm.templating import render
 
 _MODULES = (
     "dom", "numbers", "ranking", "looks", "charts", "steps", "strip", "ternary", "detail", "queries", "sliders",
@@ -44,14 +42,23 @@ _RAMP_STYLE = """:where(.plot-ramp) {
 PLOT_STYLES = (_PLOT_STYLE, _RAMP_STYLE)
 """The style elements that the charting library adds to its drawings: the policy lets in these texts alone."""
 
+_STATIC_ROWS = 100
+"""Queries in the table that needs no script."""
+
 FORMATS = ("html", "md", "json", "tex")
 
 
 def report_page(report: Report) -> str:
     """Return the report as a self-contained HTML document."""
+    body = render(
+        "report.html.j2",
+        report=report,
+        best=_best_values(report["measures"]),
+        shown_queries=_largest_differences(report["queries"]),
+    )
     return html_page(
         f"{report['title']} \u2013 genm report",
-        _body(report),
+        body,
         styles=[asset("report/report.css")],
         scripts=[asset("vendor/plot.min.js"), joined_modules()],
         data={"deflated": _deflated(report)},
@@ -77,55 +84,17 @@ def _deflated(report: Report) -> str:
     return base64.b64encode(zlib.compress(text.encode(), 6)).decode()
 
 
-def _body(report: Report) -> str:
-    parts = {
-        "result": ("Result", sections.headline(report)),
-        "weights": ("Weights", sections.weights(report)),
-        "try": ("Try weights", _try(report)),
-        "measures": ("Measures", sections.measures(report)),
-        "curves": ("Precision and recall", drawn.curves(report)),
-        "lines": ("Along each weight", drawn.lines(report)),
-        "ternary": ("Map", drawn.ternary(report)),
-        "learning": ("Learning curve", drawn.learning(report)),
-        "queries": ("Queries", drawn.queries(report)),
-        "data": ("Data", sections.data(report)),
-        "made": ("How made", sections.made(report)),
-    }
-    links = "".join(
-        f'<li><a href="#{name}"{" hidden" if name == "try" else ""}>{label}</a></li>'
-        for name, (label, html) in parts.items()
-        if html
-    )
-    rankers = report["rankers"]
-    names = f" ({', '.join(isolated(name) for name in rankers)})" if len(rankers) <= 6 else ""
-    return (
-        f'<header class="top"><p class="title">{isolated(report["title"])}</p>'
-        f'<p class="note">{_fusion(len(rankers))}{names}, {n_queries(report["n_queries"])}, '
-        f"{escape(measure_name(report['measure']))}</p></header>"
-        f'<nav aria-label="Sections"><ul>{links}</ul></nav>'
-        f'<main id="main" tabindex="-1">{"".join(html for _, html in parts.values())}</main>'
-        "<footer><p>Made with genm. This file is whole: it loads nothing and sends nothing.</p></footer>"
-    )
+def _best_values(table: MeasureTable) -> list[float | None]:
+    """Return the best mean of each measure, to 4 places, among the systems that were measured fairly."""
+    fair = [system["values"] for system in table["systems"] if system["held_out"]]
+    return [max((round(values[m], 4) for values in fair), default=None) for m in range(len(table["measures"]))]
 
 
-def _fusion(n: int) -> str:
-    return "One ranker" if n == 1 else f"Fusion of {n} rankers"
-
-
-def _try(report: Report) -> str:
-    """Return the place of the sliders; a script fills and shows it."""
-    found = report["sliders"]
-    if found is None:
-        return ""
-    n, n_all = found["queries"]["shape"][0], report["n_queries"]
-    over = f"all {n_queries(n)}" if n == n_all else f"{n:,} of {n_queries(n_all)}"
-    return (
-        '<section id="try" class="screen-only" aria-labelledby="try-title" hidden>'
-        '<h2 id="try-title">Try other weights</h2>'
-        "<p>Move a weight: the others keep their proportions, every query is ranked anew in this page. "
-        f"Measured on {over}, the ones that the weights were learned from: to see how rankings respond, not as "
-        f'proof.</p>{sections.sampled(report, "sliders")}<div id="try-place"></div></section>'
-    )
+def _largest_differences(table: QueryTable) -> list[int]:
+    """Return the positions of the queries that differ most, from the largest gain to the largest loss."""
+    delta = table["delta"]
+    largest = sorted(range(len(delta)), key=lambda i: (-abs(delta[i]), i))[:_STATIC_ROWS]
+    return sorted(largest, key=lambda i: (-delta[i], i))
 
 
 def render_report(report: Report, form: str = "html") -> str:

@@ -1,4 +1,4 @@
-"""The report's figures as rows of text: what Markdown and LaTeX have in common."""
+"""The report's figures as rows of text, for Markdown and LaTeX."""
 
 import re
 from typing import NamedTuple
@@ -22,7 +22,7 @@ class TextTable(NamedTuple):
 
 
 def one_line(text: str) -> str:
-    """Return foreign text on one line; control characters, and those that turn its direction, are written out."""
+    """Return text from a file on one line; control characters and marks of direction are written out."""
     return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
 
 
@@ -31,7 +31,7 @@ def weights_table(report: Report) -> TextTable:
     spread = report["spread"]
     held = any(row["before"] for row in spread["rows"])
     drawn = {"bootstrap": "95% of refits", "folds": "95% of folds", "none": "spread"}[spread["kind"]]
-    header = ["ranker", "weight", drawn, *(["before holding back"] if held else []), "plateau", "lost without it"]
+    header = ["ranker", "weight", drawn, *(["before shrinkage"] if held else []), "near-optimal", "lost without it"]
     rows = [
         [
             row["ranker"],
@@ -97,7 +97,7 @@ def queries_table(report: Report) -> TextTable:
 
 
 def remarks(report: Report) -> list[str]:
-    """Return what should be read beside the figures."""
+    """Return the sentences that belong beside the figures."""
     learning = report["learning"]
     return [
         *([learning["sentence"]] if learning else []),

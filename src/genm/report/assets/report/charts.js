@@ -4,7 +4,7 @@ import {h, isolate} from "./dom.js";
 import {DASHES, TIP, draw, legend, systemLooks} from "./looks.js";
 import {decimals, measureName, signed} from "./numbers.js";
 
-/** Weights: the plateau as a band, refits as ticks, 95% and 50% of them as lines, the weight itself as a diamond. */
+/** Weights: the near-optimal range as a band, refits as ticks, 95% and 50% of them as lines, the weight itself as a diamond. */
 export function weightsChart(report, width) {
   const {rows, kind} = report.spread;
   const room = Math.min(180, width * 0.3);
@@ -19,9 +19,9 @@ export function weightsChart(report, width) {
       ? `\n95% of refits ${decimals(row.quantiles[0], 3)} to ${decimals(row.quantiles.at(-1), 3)}`
       : "") +
     (row.before
-      ? `\nbefore holding back ${decimals(row.before[0], 3)} to ${decimals(row.before.at(-1), 3)}`
+      ? `\nbefore shrinkage ${decimals(row.before[0], 3)} to ${decimals(row.before.at(-1), 3)}`
       : "") +
-    (row.plateau ? `\nplateau ${decimals(row.plateau[0], 3)} to ${decimals(row.plateau[1], 3)}` : "");
+    (row.plateau ? `\nnear-optimal ${decimals(row.plateau[0], 3)} to ${decimals(row.plateau[1], 3)}` : "");
   const drawing = draw({
     width,
     height: 50 + 44 * rows.length,
@@ -99,8 +99,8 @@ export function weightsChart(report, width) {
   const parts = ["Diamond: the weight"];
   if (source && refits.length)
     parts.push(`ticks: ${source}`, "thin line: 95% of them, thick line: the middle half");
-  if (before.length) parts.push("dotted line: 95% of them before holding back");
-  if (data.some((row) => row.plateau)) parts.push("band: the plateau");
+  if (before.length) parts.push("dotted line: 95% of them before shrinkage");
+  if (data.some((row) => row.plateau)) parts.push("band: near-optimal weights");
   return [drawing, h("figcaption", null, parts.join("; ") + ".")];
 }
 

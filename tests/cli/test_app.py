@@ -6,7 +6,7 @@ import warnings
 import pytest
 import typer
 
-from genm.cli.exit_codes import exit_code
+from genm.cli.app import exit_code
 from genm.errors import FetchError, FormatError, GenmWarning, InputError
 
 
