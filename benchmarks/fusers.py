@@ -48,7 +48,7 @@ def study(aligned: Aligned, make: Callable[[], Fuser], splits: int) -> dict[str,
     fuser = make().fit(aligned)
     seconds = time.process_time() - started
     train = measure_queries(fuser.prepare(aligned), fuser.weights_, AP).mean()
-    held = [cross_validate(aligned, make, AP, folds=2, seed=100 + s) for s in range(splits)]
+    held = [cross_validate(make, aligned, AP, folds=2, seed=100 + s) for s in range(splits)]
     means = [h.mean for h in held]
     return {
         "train": round(float(train), 4),

@@ -137,7 +137,7 @@ def test_equal_scores_tie_wherever_they_stand() -> None:
         ({"a": 1.0, "b": 1.0, "x": 2.0}, {}, "found a, b, x"),
         ([1.0, math.nan, 1.0], {}, "weights: expected finite numbers"),
         (None, {"method": "rrf", "k": -1.0}, "k: expected a number above -1"),
-        (None, {"top": 0}, "top: expected a whole number from 1 on; found 0"),
+        (None, {"top": 0}, "top: expected a positive integer; found 0"),
     ],
 )
 def test_what_cannot_be_fused_is_refused(weights: object, options: dict[str, object], message: str) -> None:
@@ -262,8 +262,17 @@ def test_minmax_fusion_does_not_see_affine_maps_of_a_ranker(
         assert other[query_id] == pytest.approx(scores, abs=1e-9)
 
 
+def test_runs_are_aligned_under_the_rules_given_and_aligned_ones_have_theirs() -> None:
+    runs = {"a": run_of(A), "b": run_of(A)}
+    assert fuse_runs(runs, method="rrf") == fuse_runs(align_runs(runs), method="rrf")
+    wanted = fuse_runs(align_runs(runs, normalize="zscore", depth=1), [0.3, 0.7], top=1)
+    assert fuse_runs(runs, [0.3, 0.7], top=1, normalize="zscore", depth=1) == wanted
+    with pytest.raises(InputError, match="depth: expected none beside runs that are aligned already"):
+        fuse_runs(align_runs(runs), depth=1)
+
+
 def test_what_is_mixed_up_easily() -> None:
-    with pytest.raises(InputError, match=r"aligned: expected Aligned; found list. Make it by genm.align_runs"):
-        fuse_runs([run_of(A)])  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"runs: expected several runs; found Run. Give runs by name"):
+        fuse_runs(run_of(A))  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"weights: expected numbers; found 'rrf'. A rule .* is named by `method`"):
         fuse_runs(three(), "rrf")  # type: ignore[arg-type]

@@ -20,6 +20,51 @@ def test_every_exported_name_is_there_and_sorted() -> None:
     assert dir(genm) == genm.__all__
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "import genm; evaluate, fuse = genm.evaluate, genm.fuse",
+        "from genm import evaluate, fuse",
+        "import genm.evaluate, genm.fuse; evaluate, fuse = genm.evaluate, genm.fuse",
+        "import genm.learn, genm; evaluate, fuse = genm.evaluate, genm.fuse",
+        "import genm.evaluate as evaluate, genm.fuse as fuse",
+        "from genm.evaluate import evaluate_run; from genm.fuse import METHODS; from genm import evaluate, fuse",
+    ],
+)
+def test_evaluate_and_fuse_are_functions_and_modules_whatever_is_imported_first(lines: str) -> None:
+    code = f"""{lines}
+import inspect, sys, genm
+a = genm.Run.from_dict({{"q": {{"x": 2.0, "y": 1.0}}}}, name="a")
+assert evaluate is genm.evaluate is sys.modules["genm.evaluate"] and fuse is genm.fuse is sys.modules["genm.fuse"]
+assert evaluate(a, genm.Qrels.from_dict({{"q": {{"y": 1}}}}), "RR").mean("RR") == 0.5
+assert list(fuse([a], method="rrf")["q"]) == ["x", "y"]
+assert evaluate.parse_measure("AP").name == "AP" and "rrf" in fuse.METHODS
+assert inspect.signature(evaluate) == inspect.signature(genm.evaluate_run)
+assert inspect.signature(fuse) == inspect.signature(genm.fuse_runs)
+print("fine")"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (found.stdout, found.stderr) == ("fine\n", "")
+
+
+def test_every_name_of_the_root_is_that_of_its_home() -> None:
+    from genm import evaluate, evidence, fuse, learn, training
+
+    assert genm.train is training.train
+    assert genm.cross_validate is evidence.cross_validate
+    assert genm.evaluate_run is evaluate.evaluate_run
+    assert genm.fuse_runs is fuse.fuse_runs
+    for name in (
+        "AutoFuser",
+        "BarrierFuser",
+        "BoostFuser",
+        "CotrainFuser",
+        "ExactFuser",
+        "NewtonFuser",
+        "OnlineFuser",
+    ):
+        assert getattr(genm, name) is getattr(learn, name)
+
+
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="frobnicate"):
         _ = genm.frobnicate  # type: ignore[attr-defined]

@@ -50,7 +50,7 @@ def test_the_commands_run_in_their_order(files: Path) -> None:
         if words[1] in ("rank", "reproduce"):  # these take minutes; tests/rankers and tests/reproduce have them
             continue
         if words[1] == "update":  # goes on with a stream, so it needs a model that holds one
-            stream = "fit --method on --qrels qrels.txt bm25=bm25.trec dense=dense.trec -o model.json"
+            stream = "fit --method online --qrels qrels.txt bm25=bm25.trec dense=dense.trec -o model.json"
             assert CliRunner().invoke(app, stream.split()).exit_code == 0
         done = CliRunner().invoke(app, words[1:])
         assert done.exit_code == 0, (words, done.output)

@@ -1,4 +1,10 @@
-"""Rows become a Run in trec_eval's order, however they came."""
+"""Rows become a Run in trec_eval's order, however they came; runs and judgments are mappings."""
+
+import copy
+import pickle
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,8 +14,8 @@ from hypothesis import strategies as st
 from genm.errors import InputError
 from genm.ids import Ids
 from genm.normalizers import Normalizer
-from genm.read import qrels_from_dict, run_from_dict
-from genm.records import Collection, make_qrels, ranked_run
+from genm.read import qrels_from_dict, read_qrels, read_run, run_from_dict
+from genm.records import Collection, Qrels, Run, make_qrels, ranked_run
 
 NAMES = ["a", "b", "ab", "é", "z9", "document-10", "document-9", ""]
 query_rows = st.dictionaries(
@@ -77,3 +83,91 @@ def test_no_judgments_make_an_empty_record():
 def test_a_pair_judged_twice_is_refused():
     with pytest.raises(InputError, match="query 'a': expected one judgment of document 'x'; found two"):
         make_qrels([("a", "x", 1), ("a", "x", 1)], query_order=["a"])
+
+
+TABLES = st.dictionaries(
+    st.text("abé9", min_size=1, max_size=3),
+    st.dictionaries(st.text("xyz-1", min_size=1, max_size=3), st.integers(-3, 4), max_size=5),
+    max_size=5,
+)
+RUN = Run.from_dict({"q1": {"a": 1.0, "b": 2.0, "c": 1.0}, "q2": {}, "q3": {"a": -1}}, name="bm25")
+QRELS = Qrels.from_dict({"q1": {"a": 0, "b": 2}})
+
+
+@settings(deadline=None, max_examples=60)
+@given(TABLES)
+def test_records_are_mappings_that_hold_what_they_were_made_of(table: dict[str, dict[str, int]]) -> None:
+    for record in (Run.from_dict(table), Qrels.from_dict(table)):
+        assert isinstance(record, Mapping)
+        assert record == table == dict(record) == record.to_dict()
+        assert (len(record), list(record), list(record.keys())) == (len(table), list(table), list(table))
+        assert dict(record.items()) == table
+        assert all(query_id in record and record[query_id] == rows for query_id, rows in table.items())
+        assert type(record).from_dict(record) == record
+        assert record != {**table, "another": {"x": 1}}
+
+
+def test_a_runs_documents_come_best_first_and_ties_by_id_downwards() -> None:
+    assert list(RUN["q1"].items()) == [("b", 2.0), ("c", 1.0), ("a", 1.0)]
+    assert RUN["q2"] == {}
+    assert RUN.get("q9") is None
+    assert ("q9" in RUN, 1 in RUN, None in RUN) == (False, False, False)
+
+
+def test_a_query_that_is_not_there_is_a_key_error_that_says_what_is() -> None:
+    with pytest.raises(KeyError, match=r"no query 'q9' in <Run 'bm25': 3 queries, 4 rows>; .* such as 'q1'"):
+        RUN["q9"]
+    with pytest.raises(KeyError, match=r"no query 1 in <Qrels: 1 query, 2 judgments>.* Query ids are text"):
+        QRELS[1]  # type: ignore[index]
+    with pytest.raises(KeyError, match="it has ids none"):
+        Run.from_dict({})["q1"]
+
+
+def test_equality_looks_at_the_content_alone() -> None:
+    assert Run.from_dict({"q": {"a": 1.0}}, name="x") == Run.from_dict({"q": {"a": 1}}, name="y")
+    assert Run.from_dict({"q": {"a": 1.0}}) != Run.from_dict({"q": {"a": 2.0}})
+    assert Run.from_dict({"q": {"a": 1.0}}) != Run.from_dict({"q": {"b": 1.0}})
+    assert RUN != 3
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(RUN)
+    assert copy.deepcopy(RUN) == replace(RUN, name="other") == pickle.loads(pickle.dumps(RUN)) == RUN
+
+
+def test_frames_have_the_rows_of_the_record() -> None:
+    assert RUN.to_pandas().to_dict("list") == {
+        "query_id": ["q1", "q1", "q1", "q3"],
+        "doc_id": ["b", "c", "a", "a"],
+        "score": [2.0, 1.0, 1.0, -1.0],
+        "rank": [1, 2, 3, 1],
+    }
+    assert list(QRELS.to_pandas()["relevance"]) == [0, 2]
+    assert read_run(RUN.to_pandas()) == {query_id: rows for query_id, rows in RUN.items() if rows}
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ("a.trec", r"run 'run': expected a dictionary; found str\. Give \{query id"),
+        ({1: {"a": 1.0}}, "run 'run': expected text as query id; found 1"),
+        ({"q": ["a"]}, r"run 'run'\['q'\]: expected a dictionary of documents; found list"),
+        ({"q": {2: 1.0}}, r"run 'run'\['q'\]: expected text as doc id; found 2"),
+        ({"q": {"a": float("nan")}}, r"run 'run'\['q'\]\['a'\]: expected a finite number; found nan"),
+        ({"q": {"a": True}}, "expected a finite number; found True"),
+        ({"q": {"a": "1"}}, "expected a finite number; found '1'"),
+    ],
+)
+def test_what_is_no_run_is_refused(table: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Run.from_dict(table)
+
+
+@pytest.mark.parametrize("grade", [0.5, 1.0, "1", 2**31])
+def test_grades_are_whole_numbers(grade: Any) -> None:
+    with pytest.raises(InputError, match=r"qrels\['q'\]\['a'\]: expected a whole number"):
+        Qrels.from_dict({"q": {"a": grade}})
+
+
+def test_reading_a_record_returns_it() -> None:
+    assert read_run(RUN) is RUN
+    assert read_run(RUN, name="other").name == "other"
+    assert read_qrels(QRELS) is QRELS

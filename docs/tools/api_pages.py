@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from mkdocs.structure.files import Files
 
 SOURCE = Path(__file__).parents[2] / "src" / "genm"
-MODULES = ("errors", "fuse", "model", "records")  # single files that users import from, without an `__all__`
+# single files that users import from, without an `__all__`
+MODULES = ("errors", "fuse", "model", "records", "training")
 
 
 def public_names(source: Path = SOURCE) -> dict[str, list[str]]:

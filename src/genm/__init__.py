@@ -1,4 +1,4 @@
-"""genm: learn how to blend your rankers.
+"""genm: learn how to fuse your rankers.
 
 The names below and the packages are imported when they are first used, so that `import genm` costs next to nothing.
 """
@@ -19,61 +19,104 @@ if TYPE_CHECKING:
     from genm import reproduce as reproduce
     from genm.align import Aligned, align_runs
     from genm.errors import GenmError
-    from genm.evaluate import compare_runs, evaluate_run
+    from genm.evaluate import Comparison, Evaluation, compare_runs, evaluate_run, evaluate_runs, parse_measures
+    from genm.evidence import cross_validate
     from genm.fuse import fuse_runs
-    from genm.learn import fit
+    from genm.learn import (
+        AutoFuser,
+        BarrierFuser,
+        BoostFuser,
+        CotrainFuser,
+        ExactFuser,
+        NewtonFuser,
+        OnlineFuser,
+        fit,
+    )
     from genm.model import Model, load_model, save_model
     from genm.normalizers import Normalizer
     from genm.read import read_qrels, read_run, write_run
     from genm.records import Qrels, Run
+    from genm.training import Trained, train
+
+    evaluate = evaluate_run
+    fuse = fuse_runs
 
 __all__ = [
     "Aligned",
+    "AutoFuser",
+    "BarrierFuser",
+    "BoostFuser",
+    "Comparison",
+    "CotrainFuser",
+    "Evaluation",
+    "ExactFuser",
     "GenmError",
     "Model",
+    "NewtonFuser",
     "Normalizer",
+    "OnlineFuser",
     "Qrels",
     "Run",
+    "Trained",
     "__version__",
     "align_runs",
     "compare_runs",
+    "cross_validate",
+    "evaluate",
     "evaluate_run",
+    "evaluate_runs",
     "fit",
+    "fuse",
     "fuse_runs",
     "load_model",
+    "parse_measures",
     "read_qrels",
     "read_run",
     "save_model",
+    "train",
     "write_run",
 ]
 
 _HOMES = {
-    "Aligned": "genm.align",
-    "GenmError": "genm.errors",
-    "Model": "genm.model",
-    "Normalizer": "genm.normalizers",
-    "Qrels": "genm.records",
-    "Run": "genm.records",
-    "align_runs": "genm.align",
-    "compare_runs": "genm.evaluate",
-    "evaluate_run": "genm.evaluate",
-    "fit": "genm.learn",
-    "fuse_runs": "genm.fuse",
-    "load_model": "genm.model",
-    "read_qrels": "genm.read",
-    "read_run": "genm.read",
-    "save_model": "genm.model",
-    "write_run": "genm.read",
+    "genm.align": ("Aligned", "align_runs"),
+    "genm.errors": ("GenmError",),
+    "genm.evaluate": (
+        "Comparison",
+        "Evaluation",
+        "compare_runs",
+        "evaluate_run",
+        "evaluate_runs",
+        "parse_measures",
+    ),
+    "genm.evidence": ("cross_validate",),
+    "genm.fuse": ("fuse_runs",),
+    "genm.learn": (
+        "AutoFuser",
+        "BarrierFuser",
+        "BoostFuser",
+        "CotrainFuser",
+        "ExactFuser",
+        "NewtonFuser",
+        "OnlineFuser",
+        "fit",
+    ),
+    "genm.model": ("Model", "load_model", "save_model"),
+    "genm.normalizers": ("Normalizer",),
+    "genm.read": ("read_qrels", "read_run", "write_run"),
+    "genm.records": ("Qrels", "Run"),
+    "genm.training": ("Trained", "train"),
 }
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 _PACKAGES = frozenset({
-    "align", "cache", "collections", "evaluate", "evidence", "explain", "export", "learn", "model", "normalizers",
-    "plotting", "rankers", "read", "report", "reproduce",
+    "align", "cache", "collections", "evaluate", "evidence", "explain", "export", "fuse", "learn", "model",
+    "normalizers", "plotting", "rankers", "read", "report", "reproduce", "training",
 })  # fmt: skip
+"""Modules that an attribute loads. `genm.evaluate` and `genm.fuse` can be called too: see `genm._callable`."""
 
 
 def __getattr__(name: str) -> object:
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
+    if name in _HOME_OF:
+        return getattr(import_module(_HOME_OF[name]), name)
     if name in _PACKAGES:
         return import_module(f"genm.{name}")
     raise AttributeError(f"module 'genm' has no attribute {name!r}")

@@ -1,7 +1,7 @@
 """One ranking out of many: a weighted sum, or one of the rules that need no weights.
 
 Score rules work on the normalised scores, rank rules on each ranker's own order of its raw scores. In both, a
-ranker has its say only about documents that it returned, except that the weighted sum uses the filled gaps.
+ranker counts only for documents that it returned, except that the weighted sum uses the filled gaps.
 
 | method | reads | score of a document (n: rankers that returned it; sums and extremes over those) |
 |---|---|---|
@@ -27,13 +27,15 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from genm._callable import make_callable
 from genm._math.elementary import logarithms
 from genm._math.fusion import order_by_majority, weighted_sum
 from genm._math.scaling import rank_lists
 from genm._math.sorting import rank_order
 from genm._typing import Floats
-from genm.align import Aligned, check_aligned
+from genm.align import Aligned, AlignedOrRuns, Depths, as_aligned
 from genm.errors import InputError
+from genm.normalizers import Normalize
 from genm.records import Run
 
 Weights: TypeAlias = Mapping[str, float] | Sequence[float] | Floats
@@ -49,21 +51,23 @@ def fuse_scores(aligned: Aligned, weights: Weights) -> Floats:
 
 
 def fuse_runs(
-    aligned: Aligned,
+    runs: AlignedOrRuns,
     weights: Weights | None = None,
     *,
     method: str = "sum",
     k: float = 60.0,
     name: str = "fused",
     top: int | None = None,
+    normalize: Normalize | None = None,
+    depth: Depths = None,
 ) -> Run:
     """Return one run out of many by the given method (see the module's table).
 
     Only "sum" reads `weights` (the same for each ranker if there are none) and only "rrf" reads `k`. A weighted
     reciprocal rank fusion is "sum" over scores that were normalised by "reciprocal". `top` keeps that many
-    documents of each query.
+    documents of each query. Runs are aligned under `normalize` ("minmax" if it is None) and `depth`, as
+    `genm.align_runs` does; aligned ones have their rules already.
     """
-    check_aligned(aligned)
     if method not in METHODS:
         raise InputError(f"method: expected one of {', '.join(METHODS)}; found {method!r}.")
     if weights is not None and method != "sum":
@@ -72,7 +76,8 @@ def fuse_runs(
             f"fusion normalise by 'reciprocal' and fuse by 'sum'."
         )
     if top is not None and (isinstance(top, bool) or not isinstance(top, int) or top < 1):
-        raise InputError(f"top: expected a whole number from 1 on; found {top!r}.")
+        raise InputError(f"top: expected a positive integer; found {top!r}.")
+    aligned = as_aligned(runs, normalize=normalize, depth=depth)
     fused = fuse_scores(aligned, weights) if weights is not None else rule_scores(aligned, method, k=k)
     return _ranked(aligned, fused, name, top)
 
@@ -232,3 +237,5 @@ _RULES: Mapping[str, Callable[[Aligned], Floats]] = {
 
 METHODS = ("sum", "rrf", *_RULES)
 """Every method that `fuse_runs` knows."""
+
+make_callable(__name__, fuse_runs)  # genm.fuse(runs, method="rrf")

@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Meta
 
 from genm import charts, display
-from genm.align import Aligned, align_runs
+from genm.align import Aligned, Runs, align_runs, named_runs
 from genm.errors import InputError, ModelError
 from genm.fuse import fuse_runs
 from genm.io import whole_file
@@ -131,13 +131,14 @@ class Model:
         title = f"Weights by {self.method} for {self.measure}"
         return charts.plot_weights(self.rankers, self.weights, title=title, ax=ax)
 
-    def align(self, runs: Mapping[str, Run], qrels: Qrels | None = None) -> Aligned:
+    def align(self, runs: Runs, qrels: Qrels | None = None) -> Aligned:
         """Align runs as training did: the model's rankers in its order, its normalisers, its depths."""
-        check_rankers(self, tuple(runs))
-        ordered = {name: runs[name] for name in self.rankers}
+        named = named_runs(runs)
+        check_rankers(self, tuple(named))
+        ordered = {name: named[name] for name in self.rankers}
         return align_runs(ordered, qrels, normalize=self.normalizers, depth=self.depths)
 
-    def fuse(self, runs: Mapping[str, Run], *, name: str = "fused", top: int | None = None) -> Run:
+    def fuse(self, runs: Runs, *, name: str = "fused", top: int | None = None) -> Run:
         """Return the fused run of new runs; runs whose names do not fit the model are refused."""
         return fuse_runs(self.align(runs), self.weights, name=name, top=top)
 

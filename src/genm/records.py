@@ -1,18 +1,25 @@
 """The records of the package: Run, Qrels, Collection and the notes that readers leave.
 
-Records are frozen and hold arrays; ids live in tables (`genm.ids`) and rows refer to them by code.
+Records are frozen and hold arrays; ids live in tables (`genm.ids`) and rows refer to them by code. To Python a run
+and a set of judgments are mappings from query id to `{doc id: number}`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence, Sized
+import math
+import numbers
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from genm import display
 from genm._math.sorting import rank_order, ranked_as_given
-from genm.errors import InputError
+from genm.errors import InputError, MissingExtraError
 from genm.ids import Ids, byte_order, encode
+
+Number = TypeVar("Number", int, float)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +34,106 @@ class Note:
     """One sentence for a person, with the first place where it happened."""
 
 
+class RowsByQuery(Mapping[str, dict[str, Number]]):
+    """Documents with a number each, query by query: what runs and judgments share.
+
+    A mapping from query id to `{doc id: number}`, in the order of the rows. It equals every mapping with the same
+    content; a run's name and notes are no part of that.
+    """
+
+    __slots__ = ("_positions",)
+    _positions: dict[str, int]
+
+    value_name: ClassVar[str]
+    """What the numbers are: the name of their column in a frame."""
+    queries: Ids
+    docs: Ids
+    starts: NDArray[np.int64]
+    doc: NDArray[np.int32]
+
+    @property
+    @abstractmethod
+    def values_by_row(self) -> NDArray[Any]:
+        """The number of each row."""
+
+    def __len__(self) -> int:
+        """Return the number of queries."""
+        return len(self.queries)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.queries)
+
+    def __contains__(self, query_id: object) -> bool:
+        return query_id in self._position_of_query
+
+    def __getitem__(self, query_id: str) -> dict[str, Number]:
+        """Return one query's documents with their numbers, in the order of the rows."""
+        position = self._position_of_query.get(query_id)
+        if position is None:
+            raise KeyError(self._missing(query_id))
+        rows = slice(int(self.starts[position]), int(self.starts[position + 1]))
+        return dict(zip(self.docs.take(self.doc[rows]), self.values_by_row[rows].tolist(), strict=True))
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, Mapping):
+            return NotImplemented
+        return self.to_dict() == (other.to_dict() if isinstance(other, RowsByQuery) else dict(other))
+
+    __hash__ = None  # type: ignore[assignment]  # equal by content, as all mappings are
+
+    @property
+    def _position_of_query(self) -> dict[str, int]:
+        """Every query's position; built at the first look-up and kept."""
+        try:
+            return self._positions
+        except AttributeError:
+            object.__setattr__(self, "_positions", {query_id: q for q, query_id in enumerate(self.queries)})
+            return self._positions
+
+    def _missing(self, query_id: object) -> str:
+        some = f"such as {self.queries[0]!r}" if len(self) else "none"
+        return f"no query {query_id!r} in {self!r}; it has ids {some}. Query ids are text"
+
+    def to_dict(self) -> dict[str, dict[str, Number]]:
+        """Return {query id: {doc id: number}}, as ranx, pytrec_eval and BEIR take it, in the order of the rows."""
+        docs, doc, starts = list(self.docs), self.doc.tolist(), self.starts.tolist()
+        values = self.values_by_row.tolist()
+        return {
+            query_id: {docs[doc[row]]: values[row] for row in range(starts[q], starts[q + 1])}
+            for q, query_id in enumerate(self.queries)
+        }
+
+    def to_columns(self) -> dict[str, Any]:
+        """Return the columns of a frame with one row per document: query_id, doc_id and the number."""
+        queries, docs = np.array(list(self.queries), object), np.array(list(self.docs), object)
+        return {
+            "query_id": np.repeat(queries, np.diff(self.starts)).tolist(),
+            "doc_id": docs[self.doc].tolist() if len(docs) else [],
+            self.value_name: self.values_by_row,
+        }
+
+    def to_pandas(self) -> Any:
+        """Return a pandas frame: query_id, doc_id, then score and rank (from 1), or relevance of judgments."""
+        try:
+            import pandas as pd
+        except ImportError:
+            raise MissingExtraError("a pandas frame", "pandas") from None
+        return pd.DataFrame(self.to_columns()).astype({"query_id": str, "doc_id": str})
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class Run:
+class Run(RowsByQuery[float]):
     """What one ranker returned: for each query its documents in ranking order.
+
+    A mapping: `run["q1"]` is `{doc id: score}`, best first.
 
     Rows of a query are contiguous, rows[starts[q]:starts[q + 1]], and always ranked: by score downwards, ties
     by doc id downwards (byte order), as trec_eval ranks. Scores are finite float64.
     """
+
+    value_name: ClassVar[str] = "score"
 
     name: str
     queries: Ids
@@ -50,10 +150,35 @@ class Run:
     def _repr_html_(self) -> str:
         return display.run(self)
 
+    @property
+    def values_by_row(self) -> NDArray[np.float64]:
+        """The scores."""
+        return self.score
+
+    @classmethod
+    def from_dict(cls, table: Mapping[str, Mapping[str, float]], *, name: str = "run") -> "Run":
+        """Return the run of {query id: {doc id: score}}; documents may come in any order.
+
+        Ids must be text and scores finite numbers. `genm.read_run` takes dictionaries too, with more kinds of ids,
+        and can repair them.
+        """
+        queries, docs, starts, doc, score = _columns_of(table, f"run {name!r}", _as_score)
+        return ranked_run(name, queries, docs, starts, doc, np.array(score, np.float64))
+
+    def to_columns(self) -> dict[str, Any]:
+        """Return the columns of a frame with one row per document: query_id, doc_id, score, rank (from 1)."""
+        first = np.repeat(self.starts[:-1], np.diff(self.starts))
+        return {**RowsByQuery.to_columns(self), "rank": np.arange(1, len(self.doc) + 1) - first}
+
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Qrels:
-    """Judgments: for each query its judged documents and their grades (negative grades are kept)."""
+class Qrels(RowsByQuery[int]):
+    """Judgments: for each query its judged documents and their grades (negative grades are kept).
+
+    A mapping: `qrels["q1"]` is `{doc id: relevance}`.
+    """
+
+    value_name: ClassVar[str] = "relevance"
 
     queries: Ids
     docs: Ids
@@ -68,6 +193,21 @@ class Qrels:
 
     def _repr_html_(self) -> str:
         return display.qrels(self)
+
+    @property
+    def values_by_row(self) -> NDArray[np.int32]:
+        """The grades."""
+        return self.relevance
+
+    @classmethod
+    def from_dict(cls, table: Mapping[str, Mapping[str, int]]) -> "Qrels":
+        """Return the judgments of {query id: {doc id: relevance}}.
+
+        Ids must be text and grades whole numbers. `genm.read_qrels` takes dictionaries too, with more kinds of ids,
+        and can repair them.
+        """
+        queries, docs, starts, doc, relevance = _columns_of(table, "qrels", _as_grade)
+        return cls(queries, docs, starts, doc, np.array(relevance, np.int32))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,6 +228,46 @@ class Collection:
         """Say what it is and how much it holds, on one line."""
         inside = contents(self.notes, documents=self.doc_ids, queries=self.query_ids, judgments=self.qrels.doc)
         return f"<Collection {self.name!r}: {inside}>"
+
+
+def _columns_of(
+    table: Mapping[str, Mapping[str, Any]], what: str, convert: Callable[[object], Number | None]
+) -> tuple[Ids, Ids, NDArray[np.int64], NDArray[np.int32], list[Number]]:
+    """Return queries, documents, starts, document codes and numbers of a nested dictionary."""
+    form = "Give {query id: {doc id: number}}, with ids as text."
+    if not isinstance(table, Mapping):
+        raise InputError(f"{what}: expected a dictionary; found {type(table).__name__}. {form}")
+    doc_ids: list[str] = []
+    values: list[Number] = []
+    starts = [0]
+    for query_id, documents in table.items():
+        if not isinstance(query_id, str) or not query_id:
+            raise InputError(f"{what}: expected text as query id; found {query_id!r}. {form}")
+        if not isinstance(documents, Mapping):
+            found = type(documents).__name__
+            raise InputError(f"{what}[{query_id!r}]: expected a dictionary of documents; found {found}. {form}")
+        for doc_id, given in documents.items():
+            number = convert(given)
+            if not isinstance(doc_id, str) or not doc_id:
+                raise InputError(f"{what}[{query_id!r}]: expected text as doc id; found {doc_id!r}. {form}")
+            if number is None:
+                wanted = "a finite number" if convert is _as_score else "a whole number of at most 32 bits"
+                raise InputError(f"{what}[{query_id!r}][{doc_id!r}]: expected {wanted}; found {given!r}. {form}")
+            doc_ids.append(doc_id)
+            values.append(number)
+        starts.append(len(doc_ids))
+    docs, codes = encode(doc_ids)
+    return Ids.of(table), docs, np.array(starts, np.int64), codes, values
+
+
+def _as_score(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        return None
+    return float(value) if math.isfinite(value) else None
+
+
+def _as_grade(value: object) -> int | None:
+    return int(value) if isinstance(value, numbers.Integral) and -(2**31) < int(value) < 2**31 else None
 
 
 def check_kind(what: str, value: object, kind: type, advice: str) -> None:

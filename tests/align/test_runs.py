@@ -1,4 +1,5 @@
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pytest
@@ -6,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from judged_cases import judgments, qrels_of, run_of, tied_runs
 
-from genm.align import UNJUDGED, Aligned, align_runs
+from genm.align import UNJUDGED, Aligned, align_runs, as_aligned
 from genm.errors import InputError
 from genm.ids import Ids
 from genm.normalizers import Normalizer
@@ -16,6 +17,7 @@ Scores = Mapping[str, Mapping[str, float]]
 
 BM25 = {"q1": {"d1": 3.0, "d2": 2.0, "d3": 1.0}, "q2": {"d1": 5.0}}
 DENSE = {"q1": {"d3": 0.9, "d4": 0.1}, "q3": {"d7": 0.5}}
+GRADES = {"q1": {"d1": 1, "d4": 0}, "q2": {"d1": 1}, "q3": {"d7": 1}}
 
 
 def rows_of(aligned: Aligned) -> dict[str, list[tuple[str, list[float | None], int | None]]]:
@@ -124,8 +126,8 @@ def test_progress_is_told_from_start_to_end() -> None:
         ({}, {}, "expected at least one run; found none"),
         ([run_of(BM25, "x"), run_of(DENSE, "x")], {}, "expected a different name for each ranker; found 'x' twice"),
         ([run_of(BM25, "")], {}, "expected every ranker to have a name"),
-        ([run_of(BM25, "x")], {"depth": 0}, "depth: expected a whole number from 1 on, or None; found 0"),
-        ([run_of(BM25, "x")], {"depth": True}, "depth: expected a whole number"),
+        ([run_of(BM25, "x")], {"depth": 0}, "depth: expected a positive integer, or None; found 0"),
+        ([run_of(BM25, "x")], {"depth": True}, "depth: expected a positive integer"),
         ([run_of(BM25, "x")], {"depth": {"y": 1}}, "found unknown y"),
         ([run_of(BM25, "x")], {"normalize": ["minmax", "max"]}, "normalize: expected 1 values.*found 2"),
         (
@@ -231,7 +233,7 @@ def test_many_long_queries_agree_with_dictionaries_whatever_the_threads(monkeypa
 @pytest.mark.parametrize(
     ("runs", "qrels", "message"),
     [
-        (run_of(BM25), None, r"runs: expected Sequence; found Run. Give runs by name, or a list"),
+        (run_of(BM25), None, r"runs: expected several runs; found Run. Give runs by name, or a list"),
         ({"bm25": "bm25.trec"}, None, r"runs\['bm25'\]: expected Run; found str. Read it first, by genm.read_run"),
         ("bm25.trec", None, r"runs\[0\]: expected Run; found str"),
         ([run_of(BM25)], "qrels.txt", r"qrels: expected Qrels; found str. Read them first"),
@@ -241,3 +243,20 @@ def test_many_long_queries_agree_with_dictionaries_whatever_the_threads(monkeypa
 def test_what_is_no_run_and_no_judgments(runs: object, qrels: object, message: str) -> None:
     with pytest.raises(InputError, match=message):
         align_runs(runs, qrels)  # type: ignore[arg-type]
+
+
+def test_aligned_runs_are_taken_as_they_are_and_others_are_aligned() -> None:
+    runs, qrels = [run_of(BM25, "bm25"), run_of(DENSE, "dense")], qrels_of(GRADES)
+    aligned = align_runs(runs, qrels, normalize="zscore", depth=2)
+    assert as_aligned(aligned) is aligned
+    again = as_aligned(runs, qrels, normalize="zscore", depth=2)
+    assert (again.scores.tobytes(), again.depths) == (aligned.scores.tobytes(), aligned.depths)
+    assert as_aligned(runs).normalizers == align_runs(runs).normalizers
+
+
+@pytest.mark.parametrize("beside", [{"qrels": qrels_of(GRADES)}, {"normalize": "max"}, {"depth": 3}])
+def test_rules_beside_aligned_runs_are_refused(beside: dict[str, Any]) -> None:
+    (name,) = beside
+    message = rf"{name}: expected none beside runs that are aligned already.*align_runs"
+    with pytest.raises(InputError, match=message):
+        as_aligned(align_runs([run_of(BM25)]), **beside)

@@ -86,18 +86,27 @@ def test_lists_with_gaps_are_said_to_be_no_candidates(genm, sample):
     ("words", "message"),
     [
         (("--target", "elastic"), "export: expected a target of elasticsearch, "),
-        (("--target", "weaviate", "--normalize", "minmax"), "--normalize: --target weaviate sets the normaliser"),
-        (("--target", "weaviate", "--normalize", "auto"), "--normalize: --target weaviate sets the normaliser"),
-        (("--target", "weaviate", "--depth", "50"), "--depth: --target weaviate sets the depth"),
-        (("--technique", "l2"), "--technique belongs to an engine"),
-        (("--window", "50"), "--window belongs to an engine"),
+        (
+            ("--target", "weaviate", "--normalize", "minmax"),
+            "the target weaviate sets the normaliser",
+        ),
+        (
+            ("--target", "weaviate", "--normalize", "auto"),
+            "the target weaviate sets the normaliser",
+        ),
+        (("--target", "weaviate", "--depth", "50"), "depth (--depth): the target weaviate sets the depth"),
+        (("--technique", "l2"), "technique (--technique) belongs to an engine"),
+        (("--window", "50"), "window (--window) belongs to an engine"),
         (("--target", "weaviate", "--window", "0"), "Invalid value for '--window'"),
         (("--target", "opensearch", "--window", "10001"), "window: expected 1 to 10000 for OpenSearch"),
         (("--target", "vespa", "--window", "50"), "scores every candidate by every ranker: there is no window"),
         (("--target", "opensearch", "--technique", "zscore"), "expected a technique of min_max, l2, z_score"),
         (("--target", "opensearch", "--technique", "sparse=l2"), "expected the rankers bm25, dense; found sparse"),
         (("--target", "weaviate", "third=dense.trec"), "fuses exactly 2 rankers; found 3"),
-        (("--target", "qdrant-rrf", "--method", "bat"), "--method bat: Qdrant RRF takes equal weights only"),
+        (
+            ("--target", "qdrant-rrf", "--method", "bat"),
+            "bat: Qdrant RRF takes equal weights only",
+        ),
     ],
 )
 def test_refusals(genm, sample, words, message):

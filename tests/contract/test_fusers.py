@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 from problems import QuickExact, made_up
+from sklearn.base import clone
 
 from genm import errors
 from genm.align import renormalize
+from genm.evaluate import evaluate_aligned
 from genm.learn import BarrierFuser, BoostFuser, CotrainFuser, ExactFuser, Fuser, NewtonFuser, OnlineFuser
 from genm.learn.auto import AutoFuser
 from genm.learn.objectives import Problem
@@ -108,7 +110,7 @@ def test_two_equal_rankers_do_no_harm(make: Callable[..., Fuser]) -> None:
 
 @every_fuser
 def test_an_unfitted_fuser_says_what_to_do(make: Callable[..., Fuser]) -> None:
-    with pytest.raises(errors.NotFittedError, match=r"\.fit\(aligned\) first"):
+    with pytest.raises(errors.NotFittedError, match=r"\.fit\(runs, qrels\) first"):
         make().fuse(made_up(0))
     with pytest.raises(errors.NotFittedError):
         make().to_model()
@@ -188,3 +190,21 @@ def test_stopping_at_the_limit_is_said(make: Callable[..., Fuser]) -> None:
     with pytest.warns(errors.ConvergenceWarning, match="max_iter"):
         fuser = make(max_iter=1, tol=0.0).fit(made_up(0))
     assert not fuser.converged_
+
+
+@every_fuser
+def test_parameters_make_the_same_fuser_again(make: Callable[..., Fuser], fitted: Any) -> None:
+    fuser = fitted(make)
+    for copied in (fuser.clone(), clone(fuser), type(fuser)().set_params(**fuser.get_params())):
+        assert type(copied) is type(fuser)
+        assert {name: str(value) for name, value in copied.get_params().items()} == {
+            name: str(value) for name, value in fuser.get_params().items()
+        }
+        assert not [name for name in vars(copied) if name.endswith("_")]
+
+
+@every_fuser
+def test_score_is_the_measure_of_the_fused_run(make: Callable[..., Fuser], fitted: Any) -> None:
+    fuser, aligned = fitted(make), made_up(0)
+    means = evaluate_aligned(aligned, fuser.weights_, "RR").means
+    assert fuser.score(aligned, measure="RR") == pytest.approx(means[0], abs=1e-12)  # added up in another order

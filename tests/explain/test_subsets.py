@@ -63,7 +63,7 @@ def test_queries_count_by_their_weights():
 
 def test_refusals():
     aligned = made_up(1, n_queries=4)
-    with pytest.raises(InputError, match="expected one of auto, bat"):
+    with pytest.raises(InputError, match="expected one of auto, newton"):
         SubsetValues(aligned, method="nix", measure=AP)
     with pytest.raises(InputError, match="maximises AP, not nDCG@10"):
         SubsetValues(aligned, method="bat", measure=parse_measure("nDCG@10"))

@@ -14,8 +14,7 @@ from genm.evidence import gather_evidence
 from genm.evidence.crossval import cross_validate
 from genm.explain.worth import measure_worth
 from genm.interop import to_dict
-from genm.learn import ExactFuser, NewtonFuser
-from genm.learn.auto import AutoFuser, make_fuser
+from genm.learn import AutoFuser, ExactFuser, NewtonFuser, make_fuser
 from genm.read import qrels_from_dict, run_from_dict
 from genm.records import Qrels, Run
 

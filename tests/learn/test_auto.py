@@ -7,8 +7,8 @@ from problems import made_up
 from genm._math.simplex_optimizers import quasi_newton
 from genm.errors import InputError
 from genm.evaluate import evaluate_aligned, parse_measure
-from genm.learn import NewtonFuser
-from genm.learn.auto import AutoFuser, SimpleWeights, WarmRestart, fit, make_fuser
+from genm.learn import NewtonFuser, fit, make_fuser
+from genm.learn.auto import AutoFuser, SimpleWeights, WarmRestart
 from genm.learn.objectives import Problem, Scorer
 
 INSIDE = np.array([0, 2, 3, 7, 8, 11, 12])

@@ -17,8 +17,7 @@ from genm._math.exact.rank_gains import GainProblem
 from genm.align import Aligned, align_runs
 from genm.errors import ConvergenceWarning, InputError
 from genm.evaluate import AlignedEvaluator, Measure, evaluate_aligned, parse_measure
-from genm.learn import BarrierFuser, ExactFuser, NewtonFuser, OnlineFuser
-from genm.learn.auto import fit
+from genm.learn import BarrierFuser, ExactFuser, NewtonFuser, OnlineFuser, fit
 from genm.learn.exact import centre_of_plateau, gain_problem, plateau_around
 from genm.learn.objectives import Problem
 

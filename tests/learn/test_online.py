@@ -129,7 +129,7 @@ def test_other_rankers_unknown_schedules_and_other_models_are_refused() -> None:
         fuser.partial_fit(made_up(0, quality=(1.0, 0.5)))
     with pytest.raises(InputError, match="paper, adaptive"):
         OnlineFuser(schedule="wild").partial_fit(made_up(0))  # type: ignore[arg-type]
-    with pytest.raises(ModelError, match="--method on"):
+    with pytest.raises(ModelError, match="--method online"):
         OnlineFuser.from_model(NewtonFuser().fit(made_up(0)).to_model())
     with pytest.raises(InputError, match="no judgments"):
         fuser.partial_fit(made_up(0, labelled=False))

@@ -12,8 +12,7 @@ from report.conftest import fit
 
 from genm.errors import InputError, ModelError
 from genm.evidence import fingerprint, load_evidence, resampling, save_evidence
-from genm.learn import ExactFuser, NewtonFuser
-from genm.learn.auto import METHODS, make_fuser
+from genm.learn import METHODS, ExactFuser, NewtonFuser, make_fuser
 from genm.model import Model
 from genm.normalizers import Normalizer
 from genm.records import Note

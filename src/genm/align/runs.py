@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,20 +15,27 @@ from genm.errors import InputError
 from genm.ids import Ids, find, unite
 from genm.normalizers import Normalize, kernel_rules, normalizers_of, per_ranker
 from genm.progress import Progress, silent
-from genm.records import Note, Qrels, Run, check_kind
+from genm.records import Note, Qrels, RowsByQuery, Run, check_kind
 
 T = TypeVar("T", bound=np.generic)
+
+Runs: TypeAlias = Mapping[str, Run] | Sequence[Run]
+"""Runs by ranker name, or in a list, where each goes by its own name."""
+AlignedOrRuns: TypeAlias = Aligned | Runs
+"""What every function takes that works on aligned runs: they are aligned if they are not yet."""
+Depths: TypeAlias = int | Mapping[str, int | None] | Sequence[int | None] | None
+"""How much of each list takes part: for all rankers, or for each by name or in order; None for all of it."""
 
 _TASK = "aligning"
 _STEPS = 5
 
 
 def align_runs(
-    runs: Mapping[str, Run] | Sequence[Run],
+    runs: Runs,
     qrels: Qrels | None = None,
     *,
     normalize: Normalize = "minmax",
-    depth: int | Mapping[str, int | None] | Sequence[int | None] | None = None,
+    depth: Depths = None,
     query_weights: Mapping[str, float] | None = None,
     progress: Progress = silent,
 ) -> Aligned:
@@ -42,7 +49,7 @@ def align_runs(
     part) hold for all rankers, or come per ranker by name or in order. Queries that `query_weights` does not
     name weigh 1.
     """
-    given = _named(runs)
+    given = named_runs(runs)
     if qrels is not None:
         check_kind("qrels", qrels, Qrels, "Read them first, by genm.read_qrels.")
     rankers = tuple(given)
@@ -87,6 +94,28 @@ def align_runs(
         query_weights=weights,
         notes=tuple(notes),
     )
+
+
+def as_aligned(
+    runs: AlignedOrRuns,
+    qrels: Qrels | None = None,
+    *,
+    normalize: Normalize | None = None,
+    depth: Depths = None,
+) -> Aligned:
+    """Return aligned runs as they are, and runs aligned with the judgments, by default on "minmax" scores.
+
+    Aligned runs have their judgments and rules: others beside them are refused.
+    """
+    if not isinstance(runs, Aligned):
+        return align_runs(runs, qrels, normalize="minmax" if normalize is None else normalize, depth=depth)
+    for name, value in (("qrels", qrels), ("normalize", normalize), ("depth", depth)):
+        if value is not None:
+            raise InputError(
+                f"{name}: expected none beside runs that are aligned already; found {type(value).__name__}. "
+                f"Give it to genm.align_runs, or pass the runs themselves."
+            )
+    return runs
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -208,9 +237,9 @@ def _grades(
     return relevance, starts, left
 
 
-def _named(runs: Mapping[str, Run] | Sequence[Run]) -> dict[str, Run]:
-    if not isinstance(runs, Mapping):
-        check_kind("runs", runs, Sequence, "Give runs by name, or a list of them.")
+def named_runs(runs: Runs) -> dict[str, Run]:
+    """Return the runs by ranker name; refuse what is no run, and two runs of one name."""
+    _check_several(runs)
     for key, run in runs.items() if isinstance(runs, Mapping) else enumerate(runs):
         check_kind(f"runs[{key!r}]", run, Run, "Read it first, by genm.read_run.")
     pairs = list(runs.items()) if isinstance(runs, Mapping) else [(run.name, run) for run in runs]
@@ -229,9 +258,16 @@ def _named(runs: Mapping[str, Run] | Sequence[Run]) -> dict[str, Run]:
     return named
 
 
+def _check_several(runs: object) -> None:
+    """Refuse a single run or its judgments, which are mappings as well, and everything that holds no runs."""
+    if isinstance(runs, RowsByQuery) or not isinstance(runs, Mapping | Sequence):
+        found = type(runs).__name__
+        raise InputError(f"runs: expected several runs; found {found}. Give runs by name, or a list of them.")
+
+
 def _depth(depth: int | None) -> int | None:
     if depth is not None and (isinstance(depth, bool) or not isinstance(depth, int) or depth < 1):
-        raise InputError(f"depth: expected a whole number from 1 on, or None; found {depth!r}.")
+        raise InputError(f"depth: expected a positive integer, or None; found {depth!r}.")
     return depth
 
 

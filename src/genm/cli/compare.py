@@ -49,13 +49,13 @@ def compare(
     output: console.Output = console.Format.table,
 ) -> None:
     """Read, evaluate, compare, print."""
-    wanted = genm.evaluate.parse_measures(options.split_list(measures or [DEFAULT]))
+    wanted = genm.parse_measures(options.split_list(measures or [DEFAULT]))
     options.named_paths(runs, qrels)
     chosen: dict[str, Any] = {"tests": options.split_list(tests)} if tests else {}
     with console.progress_bars() as progress:
         judged = options.read_judgments(qrels, lenient=lenient, progress=progress)
         loaded = options.read_runs(runs, lenient=lenient, duplicates=duplicates, progress=progress)
-        results = genm.evaluate.evaluate_runs(loaded, judged, wanted, skip_missing=skip_missing)
+        results = genm.evaluate_runs(loaded, judged, wanted, skip_missing=skip_missing)
         found = genm.compare_runs(
             results,
             baseline=0 if baseline is None else baseline,
@@ -70,7 +70,7 @@ def compare(
     console.show(output, json=lambda: as_json(found), tsv=lambda: _tsv(found), table=lambda: _table(found))
 
 
-def as_json(found: "genm.evaluate.Comparison") -> dict[str, Any]:
+def as_json(found: "genm.Comparison") -> dict[str, Any]:
     """Return a comparison as a JSON object."""
     return {
         "baseline": found.baseline,
@@ -96,14 +96,14 @@ def as_json(found: "genm.evaluate.Comparison") -> dict[str, Any]:
     }
 
 
-def _tsv(found: "genm.evaluate.Comparison") -> Iterator[tuple[str, ...]]:
+def _tsv(found: "genm.Comparison") -> Iterator[tuple[str, ...]]:
     yield ("run", "measure", "mean", "difference", "low", "high", *found.tests)
     for c in found.contrasts:
         numbers = (c.mean, c.difference, c.low, c.high, *(c.corrected[t] for t in found.tests))
         yield (c.name, c.measure, *(f"{number:.6g}" for number in numbers))
 
 
-def _table(found: "genm.evaluate.Comparison") -> None:
+def _table(found: "genm.Comparison") -> None:
     short = {"randomization": "random", "wilcoxon": "wilcox"}
     interval = f"{found.confidence:.6g} interval".removeprefix("0")
     header = ["run", "measure", "mean", "diff", interval, "+/-/=", *(short.get(t, t) for t in found.tests)]

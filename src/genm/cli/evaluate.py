@@ -34,12 +34,12 @@ def evaluate(
     output: console.Output = console.Format.table,
 ) -> None:
     """Read, evaluate, print."""
-    wanted = genm.evaluate.parse_measures(options.split_list(measures or [DEFAULT]))
+    wanted = genm.parse_measures(options.split_list(measures or [DEFAULT]))
     options.named_paths(runs, qrels)
     with console.progress_bars() as progress:
         judged = options.read_judgments(qrels, lenient=lenient, progress=progress)
         loaded = options.read_runs(runs, lenient=lenient, duplicates=duplicates, progress=progress)
-        results = genm.evaluate.evaluate_runs(loaded, judged, wanted, skip_missing=skip_missing)
+        results = genm.evaluate_runs(loaded, judged, wanted, skip_missing=skip_missing)
     of_runs = [(*run.notes, *results[name].notes) for name, run in loaded.items()]
     console.say_notes((*judged.notes, *chain.from_iterable(of_runs)))
     console.show(
@@ -50,7 +50,7 @@ def evaluate(
     )
 
 
-def as_json(result: "genm.evaluate.Evaluation", *, per_query: bool) -> dict[str, object]:
+def as_json(result: "genm.Evaluation", *, per_query: bool) -> dict[str, object]:
     """Return an evaluation as a JSON object."""
     names = [str(m) for m in result.measures]
     document: dict[str, object] = {"mean": dict(zip(names, result.means.tolist(), strict=True))}
@@ -62,9 +62,7 @@ def as_json(result: "genm.evaluate.Evaluation", *, per_query: bool) -> dict[str,
     return document
 
 
-def _tsv(
-    run: str, result: "genm.evaluate.Evaluation", per_query: bool, several: bool
-) -> Iterator[tuple[str, str, str]]:
+def _tsv(run: str, result: "genm.Evaluation", per_query: bool, several: bool) -> Iterator[tuple[str, str, str]]:
     names = [str(m) for m in result.measures]
     if several:
         yield "runid", "all", run
@@ -74,7 +72,7 @@ def _tsv(
     yield from ((name, "all", f"{value:.4f}") for name, value in zip(names, result.means.tolist(), strict=True))
 
 
-def _table(results: "dict[str, genm.evaluate.Evaluation]", measures: list[str], *, per_query: bool) -> None:
+def _table(results: "dict[str, genm.Evaluation]", measures: list[str], *, per_query: bool) -> None:
     if per_query:
         rows = [
             (query_id, name, *(f"{value:.4f}" for value in row))

@@ -13,7 +13,7 @@ from genm.io import locked
 
 TEXT = """Update a model with newly judged queries, one step for each, and write it back (gEnM.ON).
 
-The model must come from `genm fit --method on`. It keeps the state of the stream, so updates in parts give the
+The model must come from `genm fit --method online`. It keeps the state of the stream, so updates in parts give the
 same weights, bit for bit, as one long stream. Updates of the same file wait for each other. The training figures
 in the model belong to the old weights and are dropped."""
 EXAMPLES = ("genm update --model model.json --qrels new.qrels bm25=b.trec dense=d.trec",)

@@ -1,5 +1,6 @@
 """How good a ranking is: measures as values, evaluations that say what they counted, paired comparisons."""
 
+from genm._callable import make_callable
 from genm.evaluate.aligned import AlignedEvaluator, evaluate_aligned
 from genm.evaluate.compare import Comparison, Contrast, compare_runs
 from genm.evaluate.evaluation import Curve, Evaluation, evaluate_run, evaluate_runs, precision_recall_curve
@@ -21,3 +22,5 @@ __all__ = [
     "parse_measures",
     "precision_recall_curve",
 ]
+
+make_callable(__name__, evaluate_run)  # genm.evaluate(run, qrels, measures)

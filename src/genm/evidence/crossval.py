@@ -1,8 +1,8 @@
-"""Held-out evidence: learn on some queries, measure on the others, never the other way round."""
+"""Cross-validation: learn on some queries, measure on the others."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,18 +10,20 @@ from numpy.typing import NDArray
 from genm import charts, display
 from genm._math.linear_algebra import weighted_mean
 from genm._typing import Floats
-from genm.align import Aligned, check_aligned
+from genm.align import Aligned, AlignedOrRuns, as_aligned
 from genm.errors import InputError
 from genm.evaluate import MeasureLike, evaluate_aligned, parse_measure
 from genm.learn.base import Fuser
 from genm.learn.objectives import fold_of_queries
 from genm.progress import Progress, silent
-from genm.records import contents
+from genm.records import Qrels, contents
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MakeFuser = Callable[[], Fuser]
+FuserOrMaker = Fuser | MakeFuser
+"""A fuser, which is cloned, or what makes one: its class or a function without arguments."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,16 +81,28 @@ class HeldOut:
 
 
 def cross_validate(
-    aligned: Aligned,
-    make: MakeFuser,
-    measure: MeasureLike,
+    fuser: FuserOrMaker | Aligned,
+    runs: AlignedOrRuns | FuserOrMaker,
+    qrels: Qrels | MeasureLike | None = None,
+    measure: MeasureLike | None = None,
     *,
     folds: int = 5,
     seed: int = 0,
     progress: Progress = silent,
 ) -> HeldOut:
-    """Hold out each fold of queries in turn, fit a new fuser on the rest, and measure on the fold."""
-    check_aligned(aligned)
+    """Hold out each fold of queries in turn, fit a new fuser on the rest, and measure on the fold.
+
+    Called with runs and judgments, `cross_validate(NewtonFuser(beta=200), [a, b], qrels, "AP")`, or with aligned
+    runs, which hold their judgments: `cross_validate(NewtonFuser(beta=200), aligned, "AP")`; the fuser and the
+    aligned runs may change places. A fuser is cloned for each fold; a class or a function without arguments is
+    called. The measure is AP unless another is given.
+    """
+    learner, data = (runs, fuser) if isinstance(fuser, Aligned) else (fuser, runs)
+    make, judgments, wanted = maker_of(learner), qrels, measure
+    if isinstance(data, Aligned) and measure is None and not isinstance(qrels, Qrels):
+        judgments, wanted = None, qrels  # the measure stands where judgments would
+    aligned = as_aligned(cast("AlignedOrRuns", data), cast("Qrels | None", judgments))
+    wanted = parse_measure("AP" if wanted is None else wanted)
     n = len(aligned.queries)
     fold = fold_of_queries(n, check_folds(folds, n), seed)
     per_query, weights = np.zeros(n), np.zeros((folds, len(aligned.rankers)))
@@ -97,7 +111,7 @@ def cross_validate(
         fuser = make().fit(aligned.select(np.flatnonzero(fold != f)))
         weights[f] = fuser.weights_
         held_out = np.flatnonzero(fold == f)
-        per_query[held_out] = measure_queries(fuser.prepare(aligned.select(held_out)), weights[f], measure)
+        per_query[held_out] = measure_queries(fuser.prepare(aligned.select(held_out)), weights[f], wanted)
     progress("cross-validating", folds, folds)
     return HeldOut(
         per_query=per_query,
@@ -106,8 +120,20 @@ def cross_validate(
         weights=weights,
         query_ids=tuple(aligned.queries),
         rankers=aligned.rankers,
-        measure=str(parse_measure(measure)),
+        measure=str(wanted),
     )
+
+
+def maker_of(fuser: object) -> MakeFuser:
+    """Return what makes fusers like the given one, each without anything learned."""
+    if isinstance(fuser, Fuser):
+        return fuser.clone
+    if not callable(fuser):
+        raise InputError(
+            f"fuser: expected a fuser, its class or a function that makes one; found {type(fuser).__name__}. "
+            f"The order is cross_validate(fuser, runs, qrels, measure)."
+        )
+    return cast("MakeFuser", fuser)
 
 
 def measure_queries(aligned: Aligned, weights: Floats, measure: MeasureLike) -> Floats:

@@ -56,7 +56,7 @@ class Evidence:
     measure: Measure
     query_ids: tuple[str, ...]
     train: Floats
-    """The learned weights on the queries they were learned from: too good by as much as they over-fit."""
+    """The learned weights on the queries they were learned from: too high by as much as they over-fit."""
     held_out: HeldOut
     """The same method on queries it had not seen."""
     singles: dict[str, Floats]
@@ -120,7 +120,7 @@ class Evidence:
 
     @property
     def is_significant(self) -> bool:
-        """Whether the gain over the best single ranker is more than luck; see `outcome`."""
+        """Whether the gain over the best single ranker is significant; see `outcome`."""
         return self.outcome(BEST_SINGLE) == "better"
 
     @property
@@ -130,10 +130,10 @@ class Evidence:
         return tuple(sorted(beating, key=lambda name: -self.mean(self.rules[name])))
 
     def outcome(self, rival: str) -> Outcome:
-        """Say whether the held-out values are better or worse than the rival's, and whether that is clear.
+        """Say whether the held-out values are better or worse than the rival's, and whether that is significant.
 
-        Clear is what Wilcoxon's test calls significant and the interval confirms: ranks and means can disagree
-        where many small losses stand against a few large gains.
+        Both Wilcoxon's test and the interval must agree: ranks and means can differ where many small losses
+        stand against a few large gains.
         """
         gain = self.gains[rival]
         if gain.n_better + gain.n_worse == 0:
@@ -203,7 +203,7 @@ def gather_evidence(
         by_fold.append(make())
         return by_fold[-1]
 
-    held_out = cross_validate(aligned, remembered, measure, folds=min(folds, n), seed=seed, progress=progress)
+    held_out = cross_validate(remembered, aligned, measure, folds=min(folds, n), seed=seed, progress=progress)
     singles = {name: single_values(aligned, name, measure) for name in aligned.rankers}
     n_rankers = len(aligned.rankers)
     prepared = fuser.prepare(aligned)
@@ -246,7 +246,7 @@ def counted(per_query: Floats, query_weights: Floats) -> Floats:
 
 
 def single_values(aligned: Aligned, name: str, measure: Measure) -> Floats:
-    """Return the measure of one ranker's own list, query by query, as if the others had never been there."""
+    """Return the measure of one ranker's own list, query by query, without the documents of the others."""
     return single_table(aligned, name, [measure])[:, 0]
 
 

@@ -27,13 +27,13 @@ from genm.align import Aligned, select_rankers
 from genm.errors import InputError
 from genm.evaluate import Measure
 from genm.evidence.crossval import check_folds, cross_validate, measure_queries
+from genm.learn import find_method, make_fuser
 from genm.learn.auto import (
     DEFAULT_SHRINKAGE,
     FOLD_TOLERANCE,
     SHRINKAGE_AMOUNTS,
     Shrinkage,
     clearly_best,
-    make_fuser,
     shrink,
     shrink_safely,
 )
@@ -62,7 +62,7 @@ SHRINKAGES = (
 Left = tuple[int, ...]
 """The folds that are left out while learning: one, or two to choose how far to hold back."""
 
-SHARED = ("auto", "bat")
+SHARED = ("auto", "newton")
 """Methods whose refits share work; the others learn every subset from scratch."""
 
 AT_ONCE = 8
@@ -395,8 +395,9 @@ class SubsetValues:
         self._refits: SharedRefits | None = None
         self._make: Callable[[], Any] = lambda: make_fuser(method, **_options(method, measure))
         self._make()  # refuses an unknown method, or a measure it cannot maximise, before the work
-        if method in SHARED:
-            self._refits = SharedRefits(aligned, measure, folds=self.folds, seed=seed, hold_back=method == "auto")
+        name = find_method(method).name
+        if name in SHARED:
+            self._refits = SharedRefits(aligned, measure, folds=self.folds, seed=seed, hold_back=name == "auto")
 
     @property
     def everyone(self) -> int:
@@ -443,8 +444,8 @@ class SubsetValues:
         some = select_rankers(self.aligned, self.names(subset))
         if len(some.rankers) == 1:  # nothing to learn
             return measure_queries(some, np.ones(1), self.measure)
-        return cross_validate(some, self._make, self.measure, folds=self.folds, seed=self.seed).per_query
+        return cross_validate(self._make, some, self.measure, folds=self.folds, seed=self.seed).per_query
 
 
 def _options(method: str, measure: Measure) -> dict[str, Any]:
-    return {} if method == "uns" else {"measure": measure, "level": measure.rel}
+    return {"measure": measure, "level": measure.rel} if "level" in find_method(method).parameters else {}

@@ -6,9 +6,7 @@ The way in for dictionaries and frames is `read_run` and `read_qrels`, which tak
 import importlib
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from genm.errors import InputError, MissingExtraError
+from genm.errors import InputError
 from genm.read import qrels_from_dict, run_from_dict
 from genm.records import Qrels, Run
 
@@ -17,28 +15,20 @@ if TYPE_CHECKING:
 
 
 def to_dict(rows: Run | Qrels) -> dict[str, dict[str, Any]]:
-    """Return {query id: {doc id: score or relevance}}, as ranx, pytrec_eval and BEIR take it, best first."""
-    docs, doc, starts, values = list(rows.docs), rows.doc.tolist(), rows.starts.tolist(), _values(rows)[1].tolist()
-    return {
-        query: {docs[doc[i]]: values[i] for i in range(starts[q], starts[q + 1])}
-        for q, query in enumerate(rows.queries)
-    }
+    """Return {query id: {doc id: score or relevance}}: the same as `rows.to_dict()`."""
+    return dict[str, dict[str, Any]](rows.to_dict())
 
 
 def to_polars(rows: Run | Qrels) -> "pl.DataFrame":
     """Return a polars frame: query_id, doc_id, score, rank (from 1) of a run; query_id, doc_id, relevance else."""
     import polars as pl
 
-    return pl.DataFrame(_columns(rows), schema_overrides={"query_id": pl.String, "doc_id": pl.String})
+    return pl.DataFrame(rows.to_columns(), schema_overrides={"query_id": pl.String, "doc_id": pl.String})
 
 
 def to_pandas(rows: Run | Qrels) -> Any:
-    """Return a pandas frame: query_id, doc_id, score, rank (from 1) of a run; query_id, doc_id, relevance else."""
-    try:
-        import pandas as pd
-    except ImportError:
-        raise MissingExtraError("a pandas frame", "pandas") from None
-    return pd.DataFrame(_columns(rows)).astype({"query_id": str, "doc_id": str})
+    """Return a pandas frame: the same as `rows.to_pandas()`."""
+    return rows.to_pandas()
 
 
 def to_ranx(rows: Run | Qrels) -> Any:
@@ -64,21 +54,3 @@ def from_ranx(theirs: Any, name: str | None = None) -> Run | Qrels:
     if attribute == "qrels":
         return qrels_from_dict(plain)
     return run_from_dict(plain, name=name or getattr(theirs, "name", None) or "ranx")
-
-
-def _columns(rows: Run | Qrels) -> dict[str, Any]:
-    lengths = np.diff(rows.starts)
-    queries, docs = np.array(list(rows.queries), object), np.array(list(rows.docs), object)
-    what, values = _values(rows)
-    columns = {
-        "query_id": np.repeat(queries, lengths).tolist(),
-        "doc_id": docs[rows.doc].tolist() if len(docs) else [],
-        what: values,
-    }
-    if isinstance(rows, Run):
-        columns["rank"] = np.arange(1, len(rows.doc) + 1) - np.repeat(rows.starts[:-1], lengths)
-    return columns
-
-
-def _values(rows: Run | Qrels) -> tuple[str, Any]:
-    return ("score", rows.score) if isinstance(rows, Run) else ("relevance", rows.relevance)

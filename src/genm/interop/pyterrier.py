@@ -11,8 +11,7 @@ from genm.errors import InputError, MissingExtraError
 from genm.evaluate import MeasureLike
 from genm.fuse import fuse_runs
 from genm.interop.frames import to_pandas
-from genm.learn import Fuser
-from genm.learn.auto import make_fuser
+from genm.learn import Fuser, make_fuser
 from genm.model import Model
 from genm.normalizers import Normalize
 from genm.read import qrels_from_frame, run_from_frame

@@ -18,7 +18,7 @@ from genm.errors import InputError, MissingExtraError
 from genm.evaluate import Measure, MeasureLike, evaluate_aligned, parse_measure
 from genm.fuse import fuse_scores
 from genm.ids import Ids, encode
-from genm.learn.auto import make_fuser
+from genm.learn import find_method, make_fuser
 from genm.learn.objectives import with_level
 from genm.model import Model
 from genm.normalizers import Normalize, Normalizer, kernel_rules, normalizers_of
@@ -27,8 +27,6 @@ T = TypeVar("T", bound=np.generic)
 
 _BY_ROW = ("none", "affine", "atan", "sigmoid")
 """Normalisers that look at a score alone, not at its list."""
-_DRAWING = ("auto", "bat", "exact", "ip", "uns")
-"""Methods that draw something, folds or starting points."""
 _HIGHEST_GRADE = 2**31 - 1
 
 
@@ -193,11 +191,11 @@ class FusionRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # s
 
     def _options(self) -> dict[str, Any]:
         """Return the method's own parameters: the estimator's, where it has them, and `options` over them."""
-        state, chosen = self.random_state, dict[str, Any]()
-        if self.method in _DRAWING:
+        state, chosen, known = self.random_state, dict[str, Any](), find_method(self.method).parameters
+        if "seed" in known:  # it draws folds or starting points
             drawn = check_random_state(state).randint(_HIGHEST_GRADE)
             chosen["seed"] = int(state if isinstance(state, Integral) else drawn)
-        if self.method != "uns":  # it reads no grades
+        if "level" in known:
             chosen["level"] = self.level
         return {**chosen, **(self.options or {})}
 

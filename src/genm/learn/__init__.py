@@ -1,11 +1,12 @@
 """The fusers: methods that learn one weight per ranker, all under one contract."""
 
-from genm.learn.auto import METHODS, AutoFuser, fit, make_fuser
-from genm.learn.base import EqualFuser, Fuser, GivenFuser, Step
+from genm.learn.auto import AutoFuser
+from genm.learn.base import EqualFuser, FixedWeights, Fuser, GivenFuser, Step
 from genm.learn.batch import BarrierFuser, NewtonFuser
 from genm.learn.boost import BoostFuser
 from genm.learn.cotrain import CotrainFuser
 from genm.learn.exact import ExactFuser
+from genm.learn.methods import METHODS, Method, find_method, fit, is_method, make_fuser
 from genm.learn.online import OnlineFuser, update_model
 from genm.model import align_for_model, fuse_with_model
 
@@ -17,14 +18,18 @@ __all__ = [
     "CotrainFuser",
     "EqualFuser",
     "ExactFuser",
+    "FixedWeights",
     "Fuser",
     "GivenFuser",
+    "Method",
     "NewtonFuser",
     "OnlineFuser",
     "Step",
     "align_for_model",
+    "find_method",
     "fit",
     "fuse_with_model",
+    "is_method",
     "make_fuser",
     "update_model",
 ]

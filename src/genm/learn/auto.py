@@ -1,9 +1,7 @@
-"""The default method: candidates, shrinkage, and the measure that the user asked for; fusers by name."""
+"""The default method: candidates, shrinkage, and the measure that the user asked for."""
 
-from collections.abc import Callable
 from dataclasses import replace
-from inspect import signature
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +14,9 @@ from genm._math.tiles import mean
 from genm._typing import Floats
 from genm.align import Aligned, renormalize
 from genm.errors import InputError
-from genm.evaluate import Measure, MeasureLike, parse_measure
+from genm.evaluate import Measure, MeasureLike
 from genm.learn.base import Fuser, Step
-from genm.learn.batch import BarrierFuser, NewtonFuser
-from genm.learn.boost import BoostFuser
-from genm.learn.cotrain import CotrainFuser
-from genm.learn.exact import ExactFuser
-from genm.learn.objectives import Beta, Problem, Scorer, direct_search, fold_of_queries, with_level
-from genm.learn.online import OnlineFuser
+from genm.learn.objectives import Beta, Problem, Scorer, direct_search, fold_of_queries
 from genm.learn.starts import simple_starts
 from genm.model import Model
 
@@ -145,30 +138,25 @@ class AutoFuser(Fuser):
         self.measure, self.level, self.beta, self.normalize = measure, level, beta, normalize
         self.folds, self.repeats, self.tol, self.max_iter, self.seed = folds, repeats, tol, max_iter, seed
 
-    def fit(self, aligned: Aligned) -> Self:
-        """Learn, hold back, and keep the better of that and the simple weights."""
+    def _fit(self, aligned: Aligned) -> Self:
+        """Learn, shrink, and keep the better of that and the simple weights."""
         if self.normalize not in (None, "auto"):
             raise InputError(f'normalize={self.normalize!r}: expected None or "auto". Align with a normaliser.')
         if self.normalize is None:
-            return self._fit(aligned)
-        tried = [self._plain()._fit(renormalize(aligned, kind)) for kind in NORMALIZERS]
+            return self._fit_as_scaled(aligned)
+        plain = {**self.get_params(), "normalize": None}
+        tried = [AutoFuser(**plain)._fit_as_scaled(renormalize(aligned, kind)) for kind in NORMALIZERS]
         best = max(tried, key=lambda fuser: fuser.held_out_)
         self.__dict__.update({name: value for name, value in vars(best).items() if name.endswith("_")})
         return self
 
     def to_model(self) -> Model:
         """Return what serving needs; the model names the measure that was maximised."""
-        return replace(super().to_model(), measure=str(with_level(parse_measure(self.measure), self.level)))
-
-    def _plain(self) -> "AutoFuser":
-        return AutoFuser(
-            measure=self.measure, level=self.level, beta=self.beta, folds=self.folds, repeats=self.repeats,
-            tol=self.tol, max_iter=self.max_iter, seed=self.seed,
-        )  # fmt: skip
+        return replace(super().to_model(), measure=str(self._measure_maximised()))
 
     def fit_problem(self, problem: Problem) -> Self:
         """Learn from queries that were made ready before, under the problem's own level and beta; AP only."""
-        measure = with_level(parse_measure(self.measure), self.level)
+        measure = self._measure_maximised()
         if measure != Measure("AP", rel=measure.rel) or self.normalize is not None:
             raise InputError(
                 f"measure {measure}, normalize={self.normalize!r}: a problem knows average precision of scores as "
@@ -176,8 +164,8 @@ class AutoFuser(Fuser):
             )
         return self._learn(problem, Scorer(None, problem, measure, self.level))
 
-    def _fit(self, aligned: Aligned) -> Self:
-        measure = with_level(parse_measure(self.measure), self.level)
+    def _fit_as_scaled(self, aligned: Aligned) -> Self:
+        measure = self._measure_maximised()
         problem = Problem(aligned, level=max(self.level, measure.rel), beta=self.beta)
         return self._learn(problem, Scorer(aligned, problem, measure, self.level))
 
@@ -293,49 +281,3 @@ def shrink_safely(learned: Floats, shrinkage: Shrinkage, simple: dict[str, Float
         if scorer.mean(weights) >= least:
             return weights
     return max(simple.values(), key=scorer.mean)
-
-
-_METHODS: dict[str, Callable[..., Fuser]] = {
-    "auto": AutoFuser,
-    "bat": NewtonFuser,
-    "enm": BoostFuser,
-    "exact": ExactFuser,
-    "ip": BarrierFuser,
-    "on": OnlineFuser,
-    "uns": CotrainFuser,
-}
-
-
-METHODS = tuple(sorted(_METHODS))
-"""The names that `fit` and `make_fuser` take."""
-
-
-def fit(aligned: Aligned, *, method: str = "auto", measure: MeasureLike = "AP", **options: Any) -> Fuser:
-    """Learn weights by the named method and return the fitted fuser.
-
-    `auto` is what you want if you do not know; "bat", "ip", "on", "uns" and "enm" are the paper's; "exact" finds
-    the best weights of the training queries. Only "auto" and "exact" climb measures other than average precision.
-    `options` are the fuser's own parameters.
-    """
-    return make_fuser(method, measure=measure, **options).fit(aligned)
-
-
-def make_fuser(method: str, *, measure: MeasureLike = "AP", **options: Any) -> Fuser:
-    """Return a fuser by its name on the command line, not yet fitted."""
-    if method not in _METHODS:
-        raise InputError(f"method={method!r}: expected one of {', '.join(METHODS)}.")
-    make = _METHODS[method]
-    unknown = sorted(set(options) - set(signature(make).parameters))
-    if unknown:
-        raise InputError(f"method {method!r} takes no {', '.join(unknown)}. Leave it out, or use another method.")
-    wanted = parse_measure(measure)
-    if method == "auto":
-        return AutoFuser(measure=wanted, **options)
-    if method == "exact":
-        return ExactFuser(measure=wanted, **options)
-    if wanted.name != "AP" or wanted.cutoff is not None or wanted.judged_only:
-        advice = "Use method 'auto' or 'exact', or measure 'AP'."
-        raise InputError(f"method {method!r} maximises AP, not {wanted}. {advice}")
-    if wanted.rel != 1 and method != "uns":  # it reads no grades
-        options.setdefault("level", wanted.rel)
-    return make(**options)

@@ -1,24 +1,30 @@
-"""The contract of all fusers: what `fit` leaves behind, what can be asked afterwards; fixed weights."""
+"""The contract of all fusers: what `fit` leaves behind, what can be asked afterwards; fixed weights.
+
+Parameters are handled as scikit-learn handles them: `__init__` stores them as given, `get_params` and `set_params`
+read and change them, and `sklearn.base.clone` copies a fuser without what it has learned.
+"""
 
 import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from inspect import signature
 from textwrap import shorten
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from genm import charts, display
+from genm._math.linear_algebra import weighted_mean
 from genm._typing import Floats
-from genm.align import Aligned, check_aligned, renormalize
+from genm.align import Aligned, AlignedOrRuns, as_aligned, renormalize
 from genm.errors import ConvergenceWarning, InputError, NotFittedError
+from genm.evaluate import AlignedEvaluator, Measure, MeasureLike, parse_measure
 from genm.fuse import fuse_runs
-from genm.learn.objectives import Problem
+from genm.learn.objectives import Problem, with_level
 from genm.model import Model, OnlineState, named_weights
 from genm.normalizers import Normalizer
-from genm.records import Run
+from genm.records import Qrels, Run
 from genm.version import __version__
 
 if TYPE_CHECKING:
@@ -36,7 +42,7 @@ class Step:
     """Which starting point, counted from 0."""
     iteration: int
     objective: float
-    """What the fuser climbs: the smoothed MAP, or the exact one."""
+    """What the fuser maximises: the smoothed MAP, or the exact one."""
     exact: float
     """MAP as it is measured (P1); for the label-free fuser, under its own labels."""
     weights: tuple[float, ...] = ()
@@ -44,14 +50,20 @@ class Step:
 
 
 class Fuser(ABC):
-    """A way to learn weights. `fit` forgets what was before; `weights_` is always a distribution."""
+    """A method that learns weights. `fit` forgets what was before; `weights_` is always a distribution.
+
+    Where runs are taken, runs that `genm.align_runs` has aligned are taken as well. Runs that come as they are get
+    aligned on "minmax" scores.
+    """
 
     method: ClassVar[str]
-    """The name the command line and the model file use."""
+    """The name that the model file uses, which is the paper's; `genm.learn.METHODS` has the plain words."""
     objective: ClassVar[str]
-    """Which objective is climbed: exact MAP, or smoothed with j sorted or smoothed."""
+    """What is maximised: exact MAP, or smoothed MAP with j sorted or smoothed."""
     weight_set: ClassVar[str]
     """Where weights live while learning: "simplex" or "free"."""
+    normalize_unjudged: ClassVar[str] = "minmax"
+    """How `fit` normalises runs that come without judgments."""
 
     rankers_: tuple[str, ...]
     normalizers_: tuple[Normalizer, ...]
@@ -90,18 +102,53 @@ class Fuser(ABC):
         self._check_fitted()
         return charts.plot_weights(self.rankers_, self.weights_, title=f"Weights by {type(self).__name__}", ax=ax)
 
+    def fit(self, runs: AlignedOrRuns, qrels: Qrels | None = None) -> Self:
+        """Learn weights from scratch, from aligned runs or from runs and judgments."""
+        return self._fit(as_aligned(runs, qrels, normalize=self._normalizer_for(runs, qrels)))
+
     @abstractmethod
-    def fit(self, aligned: Aligned) -> Self:
-        """Learn weights from scratch."""
+    def _fit(self, aligned: Aligned) -> Self:
+        """Learn weights from scratch, from aligned runs."""
 
-    def fuse(self, aligned: Aligned, *, name: str = "fused", top: int | None = None) -> Run:
-        """Return the ensemble's run: the weighted sum of the rankers' scores."""
-        return fuse_runs(self.prepare(aligned), self.weights_, name=name, top=top)
+    def fuse(self, runs: AlignedOrRuns, *, name: str = "fused", top: int | None = None) -> Run:
+        """Return the fused run: the weighted sum of the rankers' scores, normalised as in training."""
+        return fuse_runs(self.prepare(runs), self.weights_, name=name, top=top)
 
-    def prepare(self, aligned: Aligned) -> Aligned:
-        """Return the scores under the normalisers of the training, whatever they came with."""
+    def score(self, runs: AlignedOrRuns, qrels: Qrels | None = None, measure: MeasureLike | None = None) -> float:
+        """Return the mean of a measure over the judged queries, each by its weight.
+
+        Without a measure it is the one that the fuser maximises: average precision, unless it was told otherwise.
+        """
+        prepared = self.prepare(runs, qrels)
+        evaluator = AlignedEvaluator(prepared, [self._measure_maximised() if measure is None else measure])
+        return weighted_mean(evaluator.values(self.weights_)[:, 0], prepared.query_weights[evaluator.position])
+
+    def get_params(self, *, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters as they were given; `deep` is for scikit-learn, since none holds further ones."""
+        del deep
+        return {name: getattr(self, name) for name in signature(type(self)).parameters}
+
+    def set_params(self, **params: Any) -> Self:
+        """Change parameters; what was learned stays until the next `fit`."""
+        known = signature(type(self)).parameters
+        unknown = [name for name in params if name not in known]
+        if unknown:
+            name = type(self).__name__
+            raise InputError(f"{name}: expected parameters of {', '.join(known)}; found {', '.join(unknown)}.")
+        for name, value in params.items():
+            setattr(self, name, value)
+        return self
+
+    def clone(self) -> Self:
+        """Return a fuser with the same parameters that has learned nothing."""
+        return type(self)(**self.get_params())
+
+    def prepare(self, runs: AlignedOrRuns, qrels: Qrels | None = None) -> Aligned:
+        """Return runs aligned under the rules of the training; aligned ones get its normalisers."""
         self._check_fitted()
-        check_aligned(aligned)
+        if not isinstance(runs, Aligned):
+            return self.to_model().align(runs, qrels)
+        aligned = as_aligned(runs, qrels)
         self._check_rankers(aligned.rankers)
         if aligned.depths != self.depths_:
             raise InputError(
@@ -131,13 +178,19 @@ class Fuser(ABC):
         """Keep the rules that the scores were made under, so that serving can repeat them."""
         self.rankers_, self.normalizers_, self.depths_ = made.rankers, made.normalizers, made.depths
 
+    def _normalizer_for(self, runs: AlignedOrRuns, qrels: Qrels | None) -> str | None:
+        return self.normalize_unjudged if qrels is None and not isinstance(runs, Aligned) else None
+
+    def _measure_maximised(self) -> Measure:
+        return with_level(parse_measure(getattr(self, "measure", "AP")), getattr(self, "level", 1))
+
     def _online_state(self) -> OnlineState | None:
         return None
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "weights_"):
             name = type(self).__name__
-            raise NotFittedError(f"this {name} has no weights yet. Call {name}.fit(aligned) first.")
+            raise NotFittedError(f"this {name} has no weights yet. Call {name}.fit(runs, qrels) first.")
 
     def _check_rankers(self, rankers: tuple[str, ...]) -> None:
         if rankers != self.rankers_:
@@ -156,11 +209,11 @@ class Fuser(ABC):
             )
 
 
-class GivenFuser(Fuser):
-    """Keep the weights that are given. Nothing is learned, so nothing can be held out from learning.
+class FixedWeights(Fuser):
+    """Use the weights that are given. Nothing is learned.
 
-    For a rule, such as equal weights, what this reaches on any queries is what to expect of others. For weights
-    that were learned elsewhere it is that only as far as these queries had no part in it.
+    For a rule, such as equal weights, the value on any queries is the value to expect on others. For weights that
+    were learned elsewhere this holds only if these queries took no part in the learning.
 
     Objective: none. Set: one point of the simplex.
     """
@@ -172,7 +225,7 @@ class GivenFuser(Fuser):
     def __init__(self, weights: tuple[float, ...], *, level: int = 1) -> None:
         self.weights, self.level = weights, level
 
-    def fit(self, aligned: Aligned) -> Self:
+    def _fit(self, aligned: Aligned) -> Self:
         """Remember the rankers and the rules of their scores."""
         self._remember(aligned)
         self.weights_ = self._weights()
@@ -184,8 +237,8 @@ class GivenFuser(Fuser):
         return np.array(self.weights)
 
 
-class EqualFuser(GivenFuser):
-    """Give every ranker the same weight. Nothing is learned, so that held-out figures are those of the rule.
+class EqualFuser(FixedWeights):
+    """Give every ranker the same weight. Nothing is learned: held-out figures are those of the rule.
 
     Objective: none. Set: the one point in the middle of the simplex.
     """
@@ -198,3 +251,7 @@ class EqualFuser(GivenFuser):
     def _weights(self) -> NDArray[np.float64]:
         n = len(self.rankers_)
         return np.full(n, 1.0 / n)
+
+
+GivenFuser = FixedWeights
+"""The name before 0.2."""

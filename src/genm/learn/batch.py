@@ -19,7 +19,7 @@ from genm.learn.starts import Starts, starting_points
 
 
 class MultistartFuser(Fuser):
-    """What the batch fusers share: starts, stopping rule, and the choice among the ends.
+    """What the batch fusers share: several starts, the stopping rule, and the choice of the best result.
 
     The start is chosen on the training queries alone (departure 11).
     """
@@ -41,12 +41,12 @@ class MultistartFuser(Fuser):
         self.beta, self.level, self.starts, self.seed = beta, level, starts, seed
         self.tol, self.min_iter, self.max_iter = tol, min_iter, max_iter
 
-    def fit(self, aligned: Aligned) -> Self:
-        """Climb from every start; the winner is the end with the highest exact MAP, the first among equals."""
+    def _fit(self, aligned: Aligned) -> Self:
+        """Optimise from every start; the winner is the end with the highest exact MAP, the first among equals."""
         return self.fit_problem(Problem(aligned, level=self.level, beta=self.beta, smooth_j=self._smooth_j()))
 
     def fit_problem(self, problem: Problem) -> Self:
-        """Learn from queries that were made ready before, under the problem's own level, beta and kind of j."""
+        """Learn from a problem that is built already, under its own level, beta and kind of j."""
         check_stopping(self.tol, self.min_iter, self.max_iter)
         self._remember(problem)
         self.beta_ = problem.beta
@@ -74,7 +74,7 @@ class MultistartFuser(Fuser):
 
     @abstractmethod
     def _climb(self, problem: Problem, start: Floats, watch: Watch) -> Ascent:
-        """Climb from one starting point."""
+        """Optimise from one starting point."""
 
 
 def check_stopping(tol: float, min_iter: int, max_iter: int) -> None:
@@ -91,7 +91,7 @@ class NewtonFuser(MultistartFuser):
 
     Objective: Problem P3, j sorted as printed, or smoothed with `smooth_j=True` (departure 7). Set: the
     simplex. Exact derivatives take the place of Algorithm 2's cut ones, and every step is safeguarded
-    (departures 4, 5). `anneal` climbs first with a softer sigmoid: the factors of beta to pass through,
+    (departures 4, 5). `anneal` optimises with a softer sigmoid first: it lists factors of beta to pass through,
     such as (0.125, 0.5).
     """
 
@@ -140,7 +140,7 @@ class BarrierFuser(MultistartFuser):
     """Learn weights from a batch of judged queries by a log barrier (gEnM.IP, departure 10).
 
     Objective: Problem P3, j sorted. Set: the interior of the simplex, so no weight is ever clipped; one that
-    only the barrier holds above 0 ends as exactly 0.
+    only the barrier keeps above 0 ends as exactly 0.
     """
 
     method = "ip"

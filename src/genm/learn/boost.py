@@ -37,12 +37,12 @@ class BoostFuser(Fuser):
         self.search, self.level = search, level
         self.tol, self.min_iter, self.max_iter = tol, min_iter, max_iter
 
-    def fit(self, aligned: Aligned) -> Self:
+    def _fit(self, aligned: Aligned) -> Self:
         """Boost, then search."""
         return self.fit_problem(Problem(aligned, level=self.level, beta=1.0))
 
     def fit_problem(self, problem: Problem) -> Self:
-        """Learn from queries that were made ready before, under the problem's own level."""
+        """Learn from a problem that is built already, under its own level."""
         check_stopping(self.tol, self.min_iter, self.max_iter)
         self._remember(problem)
         self.history_ = []
@@ -69,7 +69,7 @@ class BoostFuser(Fuser):
             k = int(np.argmax(times(single, P)))
             E = single[k]
             votes[k] += 0.5 * float(logarithms(max(dot(P, 1 + E), 1e-12) / max(dot(P, 1 - E), 1e-12)))
-            weights = votes / votes.sum() if votes.sum() > 0.0 else best  # no ranker finds anything relevant
+            weights = votes / votes.sum() if votes.sum() > 0.0 else best  # no ranker returned anything relevant
             ap = problem.exact_per_query(weights)
             reached = dot(prior, ap)
             self.history_.append(Step(0, t, reached, reached, tuple(weights.tolist())))
@@ -82,7 +82,7 @@ class BoostFuser(Fuser):
         return best
 
     def _search(self, problem: Problem, weights: Floats) -> Floats:
-        known: dict[bytes, float] = {}  # half of a finer grid's points stood on the grid before
+        known: dict[bytes, float] = {}  # half of the points of a finer grid were on the coarser one
 
         def exact(trial: Floats) -> float:
             key = trial.tobytes()

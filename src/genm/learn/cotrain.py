@@ -9,7 +9,7 @@ from genm._math.linear_algebra import dot, times
 from genm._math.parallel import over_items
 from genm._math.simplex_optimizers import as_distribution, project_to_simplex
 from genm._typing import Floats
-from genm.align import Aligned, check_aligned
+from genm.align import Aligned
 from genm.errors import InputError
 from genm.learn.base import Fuser, Step
 from genm.learn.batch import check_stopping
@@ -188,6 +188,7 @@ class CotrainFuser(Fuser):
     method = "uns"
     objective = "smoothed MAP under the rankers' own labels, j sorted, less a penalty for disagreement"
     weight_set = "simplex"
+    normalize_unjudged = "zscore"
 
     beta_: float
     quality_: Quality
@@ -219,9 +220,8 @@ class CotrainFuser(Fuser):
         self.free = free
         self.tol, self.min_iter, self.max_iter, self.seed = tol, min_iter, max_iter, seed
 
-    def fit(self, aligned: Aligned) -> Self:
-        """Estimate, co-train from every start, hold back. Judgments are not looked at."""
-        check_aligned(aligned)
+    def _fit(self, aligned: Aligned) -> Self:
+        """Estimate, co-train from every start, shrink towards the estimate. Judgments are not looked at."""
         self._check()
         lessons = FreePseudoLabelAscent(aligned, self) if self.free else PseudoLabelAscent(aligned, self)
         self._remember(aligned)

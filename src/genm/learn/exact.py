@@ -23,10 +23,10 @@ from genm._typing import Floats
 from genm.align import Aligned
 from genm.align.aligned import UNJUDGED, offsets, per_query
 from genm.errors import ConvergenceWarning, InputError
-from genm.evaluate import Measure, MeasureLike, parse_measure
+from genm.evaluate import Measure, MeasureLike
 from genm.learn.base import Fuser, Step
 from genm.learn.batch import BarrierFuser, NewtonFuser
-from genm.learn.objectives import Beta, Problem, Scorer, with_level
+from genm.learn.objectives import Beta, Problem, Scorer
 from genm.learn.online import OnlineFuser
 from genm.learn.starts import simple_starts
 from genm.model import Model
@@ -226,10 +226,10 @@ class ExactFuser(Fuser):
         self.weights, self.plateau_loss = weights, plateau_loss
         self.n_climbs, self.n_random, self.progress = n_climbs, n_random, progress
 
-    def fit(self, aligned: Aligned) -> Self:
-        """Climb, prove if asked, and look around."""
+    def _fit(self, aligned: Aligned) -> Self:
+        """Optimise, prove if asked, and measure the near-optimal region."""
         self._check_options()
-        measure = self._measure()
+        measure = self._measure_maximised()
         smooth = Problem(aligned, level=measure.rel, beta=self.beta)
         scorer = Scorer(aligned, smooth, measure, measure.rel)
         tasks = gain_problem(aligned.select(smooth.kept) if smooth.n_set_aside else aligned, measure)
@@ -256,7 +256,7 @@ class ExactFuser(Fuser):
     def verdict(self) -> str:
         """Say in words what was reached and what is left, such as "AP 0.7105; at most 0.0004 is left"."""
         self._check_fitted()
-        reached = f"{self._measure()} {self.best_value_:.4f}"
+        reached = f"{self._measure_maximised()} {self.best_value_:.4f}"
         if self.gap_ is None:
             return (
                 f"{reached}; no line through these weights improves it, which does not prove that none are better"
@@ -265,10 +265,8 @@ class ExactFuser(Fuser):
 
     def to_model(self) -> Model:
         """Return what serving needs; the model names the measure that was maximised."""
-        return replace(super().to_model(), measure=str(self._measure()), relevance_level=self._measure().rel)
-
-    def _measure(self) -> Measure:
-        return with_level(parse_measure(self.measure), self.level)
+        measure = self._measure_maximised()
+        return replace(super().to_model(), measure=str(measure), relevance_level=measure.rel)
 
     def _check_options(self) -> None:
         if self.weights not in ("best", "centre"):

@@ -35,7 +35,7 @@ class Problem:
     def __init__(self, aligned: Aligned, *, level: int = 1, beta: Beta = "auto", smooth_j: bool = False) -> None:
         check_aligned(aligned)
         if not aligned.labelled:
-            raise InputError("these runs carry no judgments. Give qrels to align_runs, or use CotrainFuser.")
+            raise InputError("these runs carry no judgments. Give qrels, or use CotrainFuser.")
         n_relevant = aligned.n_relevant(level)
         kept = np.flatnonzero((n_relevant > 0) & (aligned.query_weights > 0))
         if len(kept) == 0:

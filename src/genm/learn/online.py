@@ -11,14 +11,14 @@ from genm._math.parallel import over_items
 from genm._math.simplex_optimizers import as_distribution, project_to_simplex
 from genm._math.tiles import Tiles, build_tiles, take
 from genm._typing import Floats
-from genm.align import Aligned, check_aligned
+from genm.align import Aligned, AlignedOrRuns, as_aligned
 from genm.errors import InputError, ModelError
 from genm.learn.base import Fuser, Step
 from genm.learn.batch import check_stopping
 from genm.learn.objectives import Beta, Problem, beta_of, check_beta
 from genm.learn.starts import STRIDE, Schedule, Starts, check_free, check_schedule, starting_points
 from genm.model import Model, OnlineState
-from genm.records import check_kind
+from genm.records import Qrels, check_kind
 
 
 class OnlineFuser(Fuser):
@@ -60,7 +60,7 @@ class OnlineFuser(Fuser):
         self.schedule, self.beta, self.level, self.starts, self.free = schedule, beta, level, starts, free
         self.tol, self.min_iter, self.max_iter = tol, min_iter, max_iter
 
-    def fit(self, aligned: Aligned) -> Self:
+    def _fit(self, aligned: Aligned) -> Self:
         """Forget, then pass over the queries from every start; keep the end with the highest exact MAP."""
         return self.fit_problem(Problem(aligned, level=self.level, beta=self.beta))
 
@@ -82,9 +82,12 @@ class OnlineFuser(Fuser):
             self._warn_if_stopped_early()
         return self
 
-    def partial_fit(self, aligned: Aligned) -> Self:
+    def partial_fit(self, runs: AlignedOrRuns, qrels: Qrels | None = None) -> Self:
         """Take one step for each query, in their order; t = 1 + queries seen, as Algorithm 3 counts."""
-        check_aligned(aligned)
+        if hasattr(self, "rankers_") and not isinstance(runs, Aligned):
+            aligned = self.prepare(runs, qrels)
+        else:
+            aligned = as_aligned(runs, qrels)
         if not hasattr(self, "raw_weights_"):
             self._remember(aligned)
             beta = beta_of(aligned) if self.beta == "auto" else check_beta(self.beta)
@@ -92,7 +95,7 @@ class OnlineFuser(Fuser):
             self.history_, self.converged_, self.n_iter_ = [], False, 0
         self._check_rankers(aligned.rankers)
         if not aligned.labelled:
-            raise InputError("these runs carry no judgments. Give qrels to align_runs.")
+            raise InputError("these runs carry no judgments. Give qrels.")
         n_relevant = aligned.n_relevant(self.level)
         relevant = aligned.relevance >= self.level
         tiles = build_tiles(aligned.starts, aligned.scores, relevant, n_relevant, aligned.query_weights)
@@ -114,7 +117,7 @@ class OnlineFuser(Fuser):
         if state is None:
             raise ModelError(
                 f"this model was learned by {model.method!r} and holds no stream to go on with. "
-                f"Start one with: genm fit --method on ..."
+                f"Start one with: genm fit --method online ..."
             )
         fuser = cls(schedule=check_schedule(state.schedule), beta=state.beta, level=model.relevance_level)
         fuser.rankers_, fuser.normalizers_, fuser.depths_ = model.rankers, model.normalizers, model.depths

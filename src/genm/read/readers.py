@@ -1,6 +1,7 @@
 """read_run, read_qrels and read_query_weights: find the format of a source and read it."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import Any, Literal, NamedTuple, get_args
@@ -113,6 +114,8 @@ def read_qrels(
     negative ones are kept. A fault raises FormatError; with `lenient` it is repaired as docs/formats.md says, and
     counted in the notes.
     """
+    if isinstance(source, Qrels):
+        return source
     if isinstance(source, Mapping):
         return qrels_from_dict(source, lenient=lenient)
     if is_frame(source):
@@ -157,6 +160,8 @@ def read_run(
     """
     if duplicates not in get_args(Duplicates):
         raise InputError(f"duplicates: expected one of {', '.join(get_args(Duplicates))}; found {duplicates!r}.")
+    if isinstance(source, Run):
+        return source if name is None else replace(source, name=name)
     if isinstance(source, Mapping):
         return run_from_dict(source, name=name or "run", lenient=lenient, duplicates=duplicates)
     if is_frame(source):

@@ -15,9 +15,8 @@ from genm.errors import InputError, ModelError
 from genm.evaluate import evaluate_aligned, parse_measure
 from genm.evidence import BEST_SINGLE, RRF, Kept, gather_evidence, keep_evidence
 from genm.evidence.crossval import measure_queries
-from genm.learn import Fuser
-from genm.learn.auto import METHODS, make_fuser
-from genm.learn.base import GivenFuser
+from genm.learn import Fuser, find_method, is_method, make_fuser
+from genm.learn.base import FixedWeights
 from genm.learn.objectives import beta_of
 from genm.model import Model
 from genm.normalizers import Normalizer
@@ -427,7 +426,8 @@ def _maker(aligned: Aligned, model: Model) -> Callable[[], Fuser]:
     A method may climb AP and be measured otherwise. Of equal weights, and of a method that is not known here, the
     model's weights are taken as they are.
     """
-    options: dict[str, Any] = {} if model.method == "uns" else {"level": model.relevance_level}
+    reads_grades = not is_method(model.method) or "level" in find_method(model.method).parameters
+    options: dict[str, Any] = {"level": model.relevance_level} if reads_grades else {}
     if model.beta is not None and not np.isclose(model.beta, beta_of(aligned)):
         options["beta"] = model.beta  # it was given, not found
     if model.online is not None:
@@ -439,12 +439,13 @@ def _maker(aligned: Aligned, model: Model) -> Callable[[], Fuser]:
         except InputError:
             continue
         return make
-    return partial(GivenFuser, model.weights, level=model.relevance_level)
+    return partial(FixedWeights, model.weights, level=model.relevance_level)
 
 
 def _whose(model: Model, kept: Kept) -> list[DataWarning]:
     """Say if the model was learned from other data, or its weights are not those that the evidence would choose."""
-    if model.method not in (*METHODS, EQUAL) and (kept.evidence.held_out.weights == model.weights).all():
+    known = is_method(model.method) or model.method == EQUAL
+    if not known and (kept.evidence.held_out.weights == model.weights).all():
         text = (
             f"How {model.method} learns is not known here: its weights were taken as they are. If it learned them "
             f"from these queries, nothing is held out, and the figures are too good."

@@ -1,0 +1,410 @@
+"""Training in one call: learn weights, cross-validate them, compare, warn; save and report the result.
+
+`genm fit` is this call and a table. What reading, aligning and training found comes as notes with the result.
+"""
+
+import copy
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from genm import display
+from genm.align import Aligned, AlignedOrRuns, Depths, align_runs, as_aligned, named_runs
+from genm.errors import InputError
+from genm.evaluate import Measure, MeasureLike, evaluate_run, parse_measure
+from genm.evidence import (
+    Evidence,
+    Kept,
+    evidence_path,
+    gather_evidence,
+    keep_evidence,
+    save_evidence,
+    with_evidence,
+)
+from genm.export import find_target, obstacles, training_rules
+from genm.io import write_text
+from genm.learn import CotrainFuser, EqualFuser, ExactFuser, Fuser, find_method, make_fuser
+from genm.learn.objectives import with_level
+from genm.model import Model, save_model
+from genm.normalizers import Normalize, normalizers_of, per_ranker
+from genm.progress import Progress, silent
+from genm.records import Note, Qrels, Run, check_kind
+from genm.version import __version__
+
+LEARNED = "learned weights"
+"""The row of the learned weights among those of the rankers."""
+AUTO = "auto"
+_PROOF = ("certify", "seconds", "gap")
+_NOT_JUDGED = (
+    "There were no judgments: the weights were learned from the runs alone, and nothing shows what they are worth. "
+    "Judge some queries, and train with them."
+)
+
+
+class Tested(NamedTuple):
+    """What the rankers and the fused run reach on judgments that took no part in the training."""
+
+    measure: Measure
+    values: dict[str, float]
+    """By ranker, and under LEARNED for the fused run."""
+
+
+@dataclass(eq=False)
+class Trained:
+    """Learned weights with their evidence, as `train` returns them."""
+
+    model: Model
+    """What serving needs; `save` writes it."""
+    evidence: Evidence | None
+    """What the weights reach on queries they have not seen; None without judgments."""
+    fuser: Fuser
+    """The fitted fuser behind the model."""
+    aligned: Aligned
+    """The runs and judgments as the training saw them."""
+    notes: tuple[Note, ...]
+    """What reading and aligning repaired or left out, and what the training warns of."""
+    tested: Tested | None = None
+    """The figures on `test_qrels`; None without them."""
+    seed: int = 0
+    read_notes: tuple[Note, ...] = ()
+    """Those of the notes that runs and judgments came with."""
+    _kept: Kept | None = field(default=None, init=False, repr=False)
+
+    def __repr__(self) -> str:
+        """Say the weights and what they are worth."""
+        return f"<Trained {self.model!r}: {self.verdict}>"
+
+    def _repr_html_(self) -> str:
+        return display.trained(self)
+
+    @property
+    def verdict(self) -> str:
+        """What the figures mean, in a sentence or two."""
+        return _NOT_JUDGED if self.evidence is None else self.evidence.verdict()
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """The weight of each ranker."""
+        return dict(zip(self.model.rankers, self.model.weights, strict=True))
+
+    def fuse(self, runs: AlignedOrRuns, *, name: str = "fused", top: int | None = None) -> Run:
+        """Return the fused run of these or other runs."""
+        return self.fuser.fuse(runs, name=name, top=top)
+
+    def save(self, path: str | Path, *, progress: Progress = silent) -> None:
+        """Write the model, and its evidence beside it: model.json and model.evidence.json."""
+        save_model(self.model, path)
+        self.save_evidence(path, progress=progress)
+
+    def save_evidence(self, path: str | Path, *, progress: Progress = silent) -> Path | None:
+        """Write the evidence beside the model of this path; return where, or None if there is none to write.
+
+        Nothing is written beside a pipe or a device.
+        """
+        if self.evidence is None or not Path(path).is_file():
+            return None
+        place = evidence_path(path)
+        save_evidence(self.kept(progress=progress), place)
+        return place
+
+    def kept(self, *, progress: Progress = silent) -> Kept:
+        """Return the evidence with refits on resampled and on fewer queries; computed once."""
+        if self.evidence is None:
+            raise InputError("there is no evidence without judgments. Train with qrels.")
+        if self._kept is None:
+            fuser = _without_proof(self.fuser)
+            self._kept = keep_evidence(self.aligned, fuser, self.evidence, seed=self.seed, progress=progress)
+        return self._kept
+
+    def report(self, path: str | Path, *, title: str | None = None, progress: Progress = silent) -> None:
+        """Write the report that `genm report` writes, as HTML unless the name ends in .md, .json or .tex."""
+        from genm.report import Source, build_report, render_report  # only a report needs the charts and pages
+
+        source = Source(
+            title=Path(path).stem if title is None else title,
+            versions={"genm": __version__, "python": platform.python_version()},
+            notes=self.read_notes,
+        )
+        aligned = self.fuser.prepare(self.aligned)
+        found = build_report(aligned, self.model, self.kept(progress=progress), source, progress=progress)
+        suffix = Path(path).suffix.lower().removeprefix(".")
+        write_text(path, render_report(found, suffix if suffix in ("md", "json", "tex") else "html"))
+
+
+def train(
+    runs: AlignedOrRuns,
+    qrels: Qrels | None = None,
+    *,
+    method: str | None = None,
+    measure: MeasureLike = "AP",
+    level: int = 1,
+    normalize: Normalize | None = None,
+    depth: Depths = None,
+    query_weights: Mapping[str, float] | None = None,
+    target: str | None = None,
+    techniques: str | Mapping[str, str] | None = None,
+    window: int | None = None,
+    test_qrels: Qrels | None = None,
+    folds: int = 5,
+    seed: int = 0,
+    progress: Progress = silent,
+    **options: Any,
+) -> Trained:
+    """Learn one weight per ranker, and measure what the weights reach on queries they have not seen.
+
+    `method` is one of `genm.learn.METHODS`: by default "auto", and "cotrain" where there are no judgments. It
+    maximises `measure`; grades from `level` on count as relevant. `options` are the method's own parameters.
+
+    Scores are normalised by "minmax" (without judgments by "zscore") unless `normalize` says otherwise; with "auto"
+    the method "auto" chooses. `depth` takes the top of each list; `query_weights` says how much each query counts.
+    With a `target`, such as "opensearch", the training follows the rules of that engine, so that the model can be
+    exported to it. `techniques` (one of the engine's normalisers, or one for each ranker) and `window` choose among
+    what it offers. `folds` and `seed` are those of the cross-validation; `seed` also draws the resamples of
+    `save` and `report`. `test_qrels` judge further queries of the same runs.
+    """
+    given = {} if isinstance(runs, Aligned) else named_runs(runs)
+    plan = check_training(
+        runs.rankers if isinstance(runs, Aligned) else tuple(given),
+        judged=runs.labelled if isinstance(runs, Aligned) else qrels is not None,
+        method=method,
+        measure=measure,
+        level=level,
+        normalize=normalize,
+        depth=depth,
+        target=target,
+        techniques=techniques,
+        window=window,
+        **options,
+    )
+    notes: list[Note] = []
+    if isinstance(runs, Aligned):
+        _check_needs_runs(target=target, query_weights=query_weights, test_qrels=test_qrels)
+        aligned = as_aligned(runs, qrels, normalize=None if normalize == AUTO else normalize, depth=depth)
+    else:
+        rules: dict[str, Any] = {"normalize": plan.normalize, "depth": depth}
+        if target is not None:
+            rules = _rules_of(target, given, techniques, window, notes)
+        aligned = align_runs(given, qrels, query_weights=query_weights, progress=progress, **rules)
+    fuser, evidence = _learn(plan, aligned, folds, seed, progress, notes)
+    read = [note for run in given.values() for note in run.notes]
+    read += [] if qrels is None else qrels.notes
+    notes += [*read, *aligned.notes]
+    if query_weights is not None and evidence is not None:
+        text = "in training and held-out figures each query counts by its weight; genm evaluate counts all alike"
+        notes.append(Note("weighted-queries", 1, text))
+    if len(aligned.rankers) == 1:
+        text = "there is one run: its weight is 1, and there is nothing to learn. Give the others as well."
+        notes.append(Note("single-run", 1, text))
+    model = fuser.to_model()
+    notes += note_zero_weights(model, aligned)
+    if evidence is not None:
+        model = with_evidence(model, aligned, evidence)
+    if target is not None:
+        notes += note_obstacles(model, target, aligned)
+        model = replace(model, target=target)
+    tested = None
+    if test_qrels is not None:
+        check_kind("test_qrels", test_qrels, Qrels, "Read them first, by genm.read_qrels.")
+        notes += [] if qrels is None else note_test_queries_seen(qrels, test_qrels)
+        rows = {**given, LEARNED: model.fuse(given)}
+        found = {name: evaluate_run(run, test_qrels, [plan.measure]) for name, run in rows.items()}
+        tested = Tested(plan.measure, {name: one.mean(plan.measure) for name, one in found.items()})
+    return Trained(model, evidence, fuser, aligned, tuple(notes), tested, seed, tuple(read))
+
+
+class Plan(NamedTuple):
+    """What `train` will do, checked before any run is looked at."""
+
+    method: str | None
+    """The method's plain word; None where an engine takes equal weights only, and nothing is learned."""
+    measure: Measure
+    """With the level of relevance."""
+    level: int
+    normalize: Normalize
+    options: dict[str, Any]
+    """The fuser's."""
+
+    def make(self, **options: Any) -> Fuser:
+        """Return a new fuser; `options` come on top."""
+        if self.method is None:
+            return EqualFuser(level=self.level)
+        return make_fuser(self.method, measure=self.measure, **{**self.options, **options})
+
+
+def check_training(
+    rankers: Sequence[str],
+    *,
+    judged: bool,
+    method: str | None = None,
+    measure: MeasureLike = "AP",
+    level: int = 1,
+    normalize: Normalize | None = None,
+    depth: Depths = None,
+    target: str | None = None,
+    techniques: str | Mapping[str, str] | None = None,
+    window: int | None = None,
+    **options: Any,
+) -> Plan:
+    """Refuse what `train` would refuse, given the rankers' names alone: before a file is read."""
+    names = tuple(rankers)
+    takes_equal_weights = _check_target(names, target, techniques, window, normalize, depth, method)
+    found = find_method(method or (AUTO if judged else CotrainFuser.method))
+    if not judged and found.name != "cotrain":
+        raise InputError(
+            f"method (--method) {found.name} learns from judgments. Give qrels (--qrels), or use the method "
+            f"cotrain."
+        )
+    if normalize == AUTO and found.name != AUTO:
+        raise InputError(
+            "normalize (--normalize) auto chooses inside the method auto. Name a normaliser for other methods."
+        )
+    if normalize is not None and normalize != AUTO:
+        normalizers_of(normalize, names)
+    per_ranker("depth", depth, names)
+    chosen = options | ({"level": level} if "level" in found.parameters else {})
+    chosen |= {"normalize": AUTO} if normalize == AUTO else {}
+    make_fuser(method or found.name, measure=measure, **chosen)
+    usual = "minmax" if judged else CotrainFuser.normalize_unjudged
+    return Plan(
+        None if takes_equal_weights else found.name,
+        with_level(parse_measure(measure), level),
+        level,
+        usual if normalize is None else "minmax" if normalize == AUTO else normalize,
+        chosen,
+    )
+
+
+def _check_target(
+    rankers: tuple[str, ...],
+    target: str | None,
+    techniques: str | Mapping[str, str] | None,
+    window: int | None,
+    normalize: Normalize | None,
+    depth: Depths,
+    method: str | None,
+) -> bool:
+    """Refuse an unknown engine and options that contradict it; return whether it takes equal weights only."""
+    if target is None:
+        for name, value in (("technique (--technique)", techniques), ("window (--window)", window)):
+            if value:
+                raise InputError(f"{name} belongs to an engine. Name it by target (--target), or leave it out.")
+        return False
+    found = find_target(target)
+    if normalize is not None:
+        raise InputError(
+            f"normalize (--normalize): the target {target} sets the normaliser. Leave one out, or use techniques "
+            f"(--technique)."
+        )
+    if depth is not None:
+        raise InputError(
+            f"depth (--depth): the target {target} sets the depth. Leave one out, or use window (--window)."
+        )
+    if found.weights.equal and method is not None:
+        raise InputError(f"method (--method) {method}: {found.title} takes equal weights only. Leave it out.")
+    training_rules(target, rankers, techniques=_by_ranker(techniques), window=window)
+    return found.weights.equal
+
+
+def _by_ranker(techniques: str | Mapping[str, str] | None) -> Mapping[str, str] | None:
+    return {"*": techniques} if isinstance(techniques, str) else techniques
+
+
+def _check_needs_runs(**given: object) -> None:
+    """Refuse what aligned runs cannot follow."""
+    for name, value in given.items():
+        if value is not None:
+            raise InputError(
+                f"{name}: expected runs; found runs that are aligned already. Pass the runs themselves, and qrels."
+            )
+
+
+def _rules_of(
+    target: str,
+    runs: Mapping[str, Run],
+    techniques: str | Mapping[str, str] | None,
+    window: int | None,
+    notes: list[Note],
+) -> dict[str, Any]:
+    """Return how to align for the engine, and note under which rules the training goes."""
+    rules = training_rules(target, runs, techniques=_by_ranker(techniques), window=window)
+    kinds = ", ".join(f"{name} by {normalizer.kind}" for name, normalizer in rules.normalizers.items())
+    cut = "whole lists" if rules.depth is None else f"the top {rules.depth} of each ranker"
+    text = f"training under the rules of {find_target(target).title}: {kinds}; {cut}"
+    notes += [Note("target-rules", 1, text), *rules.notes]
+    return {"normalize": rules.normalizers, "depth": rules.depth}
+
+
+def _learn(
+    plan: Plan, aligned: Aligned, folds: int, seed: int, progress: Progress, notes: list[Note]
+) -> tuple[Fuser, Evidence | None]:
+    """Fit; with judgments, cross-validate as well."""
+    if plan.method is None:
+        notes.append(Note("equal-weights", 1, "the engine takes equal weights only: nothing is learned"))
+    elif not aligned.labelled:
+        text = "no judgments: learning without labels (UnsEnM); there is no held-out figure to show"
+        notes.append(Note("no-judgments", 1, text))
+    else:
+        pass  # the evidence says it all
+    if not aligned.labelled:
+        return plan.make().fit(aligned), None
+    make = _proving_once(plan, progress) if plan.options.get("certify") else plan.make
+    return gather_evidence(aligned, make, plan.measure, folds=folds, seed=seed, progress=progress)
+
+
+def _proving_once(plan: Plan, progress: Progress) -> Callable[[], Fuser]:
+    """Return what makes fusers; only the first, which learns from all queries, proves its weights."""
+    proving = [plan.make(progress=progress)]
+    plain = plan._replace(options={name: value for name, value in plan.options.items() if name not in _PROOF})
+    return lambda: proving.pop() if proving else plain.make()
+
+
+def _without_proof(fuser: Fuser) -> Fuser:
+    """Return a fuser that can be fitted again and again: a proof is wanted once."""
+    if not isinstance(fuser, ExactFuser):
+        return fuser
+    other = copy.copy(fuser)
+    other.certify = False
+    return other
+
+
+def note_zero_weights(model: Model, aligned: Aligned) -> list[Note]:
+    """Warn when a ranker of weight 0 still contributes documents: without its run they would be missing."""
+    notes = []
+    only = aligned.retrieved.any(axis=1) & ~aligned.retrieved[:, [w > 0.0 for w in model.weights]].any(axis=1)
+    for k, weight in enumerate(model.weights):
+        n = int((only & aligned.retrieved[:, k]).sum()) if weight == 0.0 else 0
+        if n:
+            text = (
+                f"{model.rankers[k]} has weight 0, but it brings {n:,} rows of the fused run that no ranker "
+                f"with a weight returned. Leave its run out, and they are gone."
+            )
+            notes.append(Note("zero-weight", n, text))
+    return notes
+
+
+def note_obstacles(model: Model, target: str, aligned: Aligned) -> list[Note]:
+    """Warn when the engine does not take the model, or runs such as these, as they are."""
+    notes = []
+    found, missing = find_target(target), 1.0 - float(aligned.retrieved.mean()) if aligned.retrieved.size else 0.0
+    if found.window.rerank and missing:
+        text = (
+            f"{found.title} scores every candidate by every ranker, and {missing:.1%} of the scores are "
+            f"missing in these runs. Write runs that all hold the same documents."
+        )
+        notes.append(Note("missing-scores", 1, text))
+    texts = [f"{target} does not take this model exactly: {reason}." for reason in obstacles(model)[target]]
+    return notes + [Note("target-obstacle", 1, text) for text in texts]
+
+
+def note_test_queries_seen(qrels: Qrels, test_qrels: Qrels) -> list[Note]:
+    """Warn when the weights were learned from queries that they are tested on."""
+    seen = [query_id for query_id in test_qrels if query_id in qrels]
+    if not seen:
+        return []
+    text = (
+        f"{len(seen):,} of {len(test_qrels):,} queries of test_qrels (--test-qrels) were also learned from (first: "
+        f"{seen[0]}): on them the figures are too good. Keep test queries out of the training judgments."
+    )
+    return [Note("test-queries-learned", len(seen), text)]
