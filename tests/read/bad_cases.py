@@ -71,6 +71,13 @@ def qrels(content: str, name: str = "some.qrels") -> Act:
     return act
 
 
+def mapped(folder: Path, lenient: bool, grades: str) -> tuple[Any, tuple[Note, ...]]:
+    path = folder / "some.qrels"
+    path.write_text("q1 0 a 0.7\nq1 0 b 0.2\n")
+    read = read_qrels(path, lenient=lenient, grades=grades)
+    return as_dict(read), read.notes
+
+
 def made(source: Any) -> Act:
     """Read a dictionary or frame as a run."""
 
@@ -337,6 +344,44 @@ CASES: dict[str, Case] = {
     "qrels-dict-numpy": Case(
         made_qrels({"q1": {"a": np.int64(1), "b": np.bool_(True), "c": True, "d": 2.0}}),
         result={"q1": {"a": 1, "b": 1, "c": 1, "d": 2}},
+    ),
+    "json-cut": Case(run('{"q1": {"a": 3.0, "b"', "some.json"), place=":1"),
+    "json-twice": Case(
+        run('{"q1": {"a": 3.0, "b": 1, "b": 2}}', "some.json"),
+        place='some.json, query "q1", document "b"',
+        result=BOTH,
+    ),
+    "json-text": Case(run('{"q1": {"a": 3.0, "b": "high"}}'), place='query "q1", document "b"', result=ONE),
+    "json-null": Case(run('{"q1": {"a": 3.0, "b": null}}'), place='query "q1", document "b"', result=ONE),
+    "json-nan": Case(run('{"q1": {"a": 3.0, "b": NaN}}'), place='query "q1", document "b"', result=ONE),
+    "json-too-large": Case(run('{"q1": {"a": 3.0, "b": 1e400}}'), place='query "q1", document "b"', result=ONE),
+    "json-surrogate": Case(
+        run('{"q1": {"a": 3.0, "\\ud800": 1}}'), place=r'query "q1", document "\\ud800"', result=ONE
+    ),
+    "json-deep": Case(run('{"q1": ' + "[" * 100_000, "some.json"), place=":1"),
+    "json-flat": Case(run('{"q1": 3.0}', "some.json"), place="some.json"),
+    "json-no-document": Case(
+        qrels('[{"query": "q1", "ratings": [{"rating": "1"}, {"docId": "a", "rating": "1.0"}]}]'),
+        place='query "q1", document None',
+        result={"q1": {"a": 1}},
+    ),
+    "qrels-mapped": Case(
+        lambda folder, lenient: mapped(folder, lenient, "from=0.5"), result={"q1": {"a": 1, "b": 0}}, count=2
+    ),
+    "beir-big-number": Case(
+        beir(corpus=entry("d1", "one", "T") + entry("d2", "two") + '{"_id": "d3", "n": ' + "9" * 5000 + "}\n"),
+        place=r"corpus\.jsonl:3",
+        result=BEIR,
+    ),
+    "beir-surrogate": Case(
+        beir(corpus=entry("d1", "one", "T") + entry("d2", "two") + '{"_id": "d3", "text": "\\ud800"}\n'),
+        place=r"corpus\.jsonl:3",
+        result=BEIR,
+    ),
+    "beir-key-twice": Case(
+        beir(corpus=entry("d1", "one", "T") + entry("d2", "two") + '{"_id": "d3", "_id": "d4", "text": "x"}\n'),
+        place=r"corpus\.jsonl:3",
+        result=BEIR,
     ),
     "beir-no-qrels": Case(beir(test=None)),
     "beir-not-json": Case(

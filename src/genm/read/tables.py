@@ -25,7 +25,7 @@ from genm._math.parallel import over_ranges
 from genm.errors import WrongTypeError
 from genm.ids import Ids, encode
 from genm.read.diagnostics import Diagnostics, Place, described, shown
-from genm.read.rows import Duplicates, Rows, as_qrels, as_run, segments, without
+from genm.read.rows import WHOLE_GRADES, Duplicates, Rows, as_qrels, as_run, segments, without
 from genm.read.sources import TextSource, check_unpacked, decoded
 from genm.read.trec import MATTERS, UNDECIDED, judge_number, powers_of_ten, read_decimals
 from genm.records import Qrels, Run
@@ -35,10 +35,13 @@ if TYPE_CHECKING:
 
 PlaceOf = Callable[[int], Place]
 
-QUERY_COLUMNS = ("query_id", "qid", "q_id", "query-id", "query")
-DOC_COLUMNS = ("doc_id", "docno", "docid", "corpus-id", "doc-id")
-VALUE_COLUMNS = {"score": ("score",), "relevance": ("relevance", "label", "rel", "score")}
-"""The names of ir_measures, PyTerrier, ranx, BEIR and trectools; the first that a table has is taken."""
+QUERY_COLUMNS = ("query_id", "qid", "q_id", "query-id", "query", "query_text")
+DOC_COLUMNS = ("doc_id", "docno", "docid", "corpus-id", "doc-id", "document_id")
+VALUE_COLUMNS = {"score": ("score",), "relevance": ("relevance", "label", "rel", "rating", "grade", "score")}
+"""The names of ir_measures, PyTerrier, ranx, BEIR, trectools and Quepid; the first that a table has is taken.
+
+Upper and lower case are alike, and so are spaces, `-` and `_`.
+"""
 
 SEPARATORS = {"csv": ",", "tsv": "\t"}
 
@@ -199,10 +202,10 @@ def run_from_frame(
     return as_run(frame_rows(frame, "score", report, _row_place), name, duplicates, report)
 
 
-def qrels_from_frame(frame: Any, *, lenient: bool = False) -> Qrels:
+def qrels_from_frame(frame: Any, *, lenient: bool = False, grades: str = WHOLE_GRADES) -> Qrels:
     """Make judgments of a pandas or polars frame with columns for query id, doc id and relevance."""
     report = Diagnostics("qrels", lenient=lenient)
-    return as_qrels(frame_rows(frame, "relevance", report, _row_place), report)
+    return as_qrels(frame_rows(frame, "relevance", report, _row_place), report, grades)
 
 
 def is_frame(source: object) -> bool:
@@ -219,9 +222,20 @@ def known_names(what: str) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str,
     return QUERY_COLUMNS, DOC_COLUMNS, VALUE_COLUMNS[what]
 
 
+def first_known(columns: list[str], names: tuple[str, ...]) -> str | None:
+    """Return the column with the first of the names that any has: as it is written here, else spelled otherwise."""
+    spelled = {_plain_name(column): column for column in reversed(columns)}
+    exact = next((name for name in names if name in columns), None)
+    return exact or next((spelled[_plain_name(name)] for name in names if _plain_name(name) in spelled), None)
+
+
+def _plain_name(name: str) -> str:
+    return re.sub(r"[\s-]", "_", name.strip().lower())
+
+
 def chosen_columns(columns: list[str], what: str, report: Diagnostics, line: int | None) -> tuple[str, str, str]:
     """Return the table's names of query, document and value."""
-    found = [next((c for c in names if c in columns), None) for names in known_names(what)]
+    found = [first_known(columns, names) for names in known_names(what)]
     query, doc, value = found
     if query is None or doc is None or value is None:
         missing = next(names for names, c in zip(known_names(what), found, strict=True) if c is None)
@@ -377,7 +391,7 @@ def read_delimited(
     import polars as pl
 
     text, separator = decoded(source, report), SEPARATORS[form]
-    header, line = next(((cells, line) for line, cells in _lines(text, separator, None)), (None, 1))
+    header, line = next(((cells, line) for line, cells in delimited_lines(text, separator, None)), (None, 1))
     if header is None:
         return pl.DataFrame(schema=dict.fromkeys(["query_id", "doc_id", what], pl.String)), _nowhere, 1
     named = has_known_names(header, what)
@@ -411,14 +425,14 @@ def read_delimited(
 
 def has_known_names(header: list[str], what: str) -> bool:
     """Return whether the cells are a header with the columns we need."""
-    return all(any(name in header for name in names) for names in known_names(what))
+    return all(first_known(header, names) is not None for names in known_names(what))
 
 
 def _nowhere(_: int) -> None:
     return None
 
 
-def _lines(text: str, separator: str, report: Diagnostics | None) -> Iterator[tuple[int, list[str]]]:
+def delimited_lines(text: str, separator: str, report: Diagnostics | None) -> Iterator[tuple[int, list[str]]]:
     """Yield line number and cells of every line that is not blank; wrong quotes are a fault (with a report)."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     while True:
@@ -445,7 +459,7 @@ def _records(
     text: str, separator: str, header: list[str], *, has_header: bool, report: Diagnostics | None
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield the rows with as many cells as the header has; the others are a fault (with a report)."""
-    lines = _lines(text, separator, report)
+    lines = delimited_lines(text, separator, report)
     if has_header:
         next(lines)
     for number, cells in lines:
@@ -504,10 +518,12 @@ def run_from_dict(
     return as_run(_rows(mapping, "score", report), name, duplicates, report)
 
 
-def qrels_from_dict(mapping: Mapping[str, Mapping[str, int]], *, lenient: bool = False) -> Qrels:
+def qrels_from_dict(
+    mapping: Mapping[str, Mapping[str, float]], *, lenient: bool = False, grades: str = WHOLE_GRADES
+) -> Qrels:
     """Make judgments of {query id: {doc id: relevance}}."""
     report = Diagnostics("qrels", lenient=lenient)
-    return as_qrels(_rows(mapping, "relevance", report), report)
+    return as_qrels(_rows(mapping, "relevance", report), report, grades)
 
 
 def _rows(mapping: Mapping[str, Mapping[str, float]], what: str, report: Diagnostics) -> Rows:
