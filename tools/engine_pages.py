@@ -7,9 +7,9 @@ import re
 import sys
 from pathlib import Path
 
+from genm.export.engines import targets
 from genm.export.export import export_model, training_rules
 from genm.export.quoting import py_literal
-from genm.export.registry import targets
 from genm.export.settings import WINDOW
 from genm.export.simulation import normalized
 from genm.export.target import Setting, Target, rankers_text, weights_text
@@ -53,7 +53,7 @@ def page(target: Target) -> str:
         "## 3. Export them",
         _fenced("sh", f"genm export --to {target.name} model.json{options} -o {exported.file_name}"),
         f"With the weights {weights} the file holds:",
-        _fenced(_FENCE.get(target.suffix, ""), exported.text),
+        _fenced(_FENCE.get(target.file.suffix, ""), exported.text),
         "Both steps in Python, where `runs` maps names to runs:",
         _fenced("python", training_snippet(target)),
         "## 4. Search",

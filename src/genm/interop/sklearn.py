@@ -208,7 +208,7 @@ class FusionRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # s
         wanted = self._wanted()
         if np.array_equal(y, np.rint(y)) and np.abs(y).max(initial=0) <= _HIGHEST_GRADE:
             return np.asarray(y).astype(np.int32)
-        if wanted.name == "nDCG":
+        if wanted.is_graded:
             raise InputError(f"y: expected whole grades for {wanted}; found fractions. Round them, or use AP.")
         return np.where(y >= wanted.rel, wanted.rel, 0).astype(np.int32)
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from genm._math.elementary import logarithms2
 from genm._math.exact.branch_and_bound import Optimum, best_weights
 from genm._math.exact.line_search import NARROWEST, TOLERANCE, Buffers, ascend_lines, line_profile, value_at
-from genm._math.exact.rank_gains import BinaryMeasure, GainProblem, binary_problem, bpref_problem, graded_problem
+from genm._math.exact.rank_gains import GainProblem, binary_problem, bpref_problem, graded_problem
 from genm._math.simplex_optimizers import quasi_newton
 from genm._typing import Floats
 from genm.align import Aligned
@@ -34,16 +34,6 @@ from genm.progress import Progress, silent
 
 ROUNDS = 2
 """How often the centre is moved along every ranker's line: the second time starts from where the first one led."""
-
-_BINARY: dict[str, BinaryMeasure] = {
-    "AP": "AP",
-    "P": "P",
-    "R": "recall",
-    "RR": "RR",
-    "Success": "success",
-    "Rprec": "Rprec",
-    "IPrec": "IPrec",
-}
 
 LEAST_DISTANCE = 1e-3
 """Starts that differ less than this in every weight count as one."""
@@ -129,17 +119,18 @@ def gain_problem(aligned: Aligned, measure: Measure) -> GainProblem:
     """
     starts, scores, relevance = aligned.starts, aligned.scores, aligned.relevance
     weights, known = aligned.query_weights, aligned.n_relevant(measure.rel)
-    if measure.name == "Judged":
+    recipe = measure.facts.gains
+    if recipe == "judged":
         judged = relevance != UNJUDGED
         counts = per_query(judged, starts)
         return binary_problem(starts, scores, judged, counts, weights, measure="judged", cutoff=measure.cutoff)
-    if measure.judged_only or measure.name == "Bpref":
+    if measure.needs_judged_rows:
         judged = relevance >= 0
         starts, scores, relevance = offsets(per_query(judged, starts)), scores[judged], relevance[judged]
-    if measure.name == "Bpref":
+    if recipe == "bpref":
         others = aligned.n_relevant(0) - known
         return bpref_problem(starts, scores, relevance >= measure.rel, known, others, weights)
-    if measure.name == "nDCG":
+    if recipe == "graded":
         gains, ideal = _gains(relevance, measure), _ideal(aligned, measure)
         return graded_problem(starts, scores, gains, ideal, weights, cutoff=measure.cutoff)
     return binary_problem(
@@ -148,7 +139,7 @@ def gain_problem(aligned: Aligned, measure: Measure) -> GainProblem:
         relevance >= measure.rel,
         known,
         weights,
-        measure=_BINARY[measure.name],
+        measure=recipe,
         cutoff=measure.cutoff,
         recall=measure.recall or 0.0,
     )

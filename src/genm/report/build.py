@@ -471,4 +471,4 @@ def _part(aligned: Aligned, positions: NDArray[np.int64]) -> Aligned:
 def _level(model: Model) -> int:
     """Return from which grade on documents count as relevant: the measure's own level where it names one."""
     measure = parse_measure(model.measure)
-    return measure.rel if measure.name not in ("nDCG", "Judged") else model.relevance_level
+    return measure.rel if measure.takes_level else model.relevance_level

@@ -105,7 +105,7 @@ def measure_systems(
     aligned: Aligned, model: Model, evidence: Evidence, positions: Ints, *, progress: Progress = silent
 ) -> Measured:
     """Measure all systems on the queries at `positions`; the curves' points are the last eleven measures."""
-    level = evidence.measure.rel if evidence.measure.name not in ("nDCG", "Judged") else model.relevance_level
+    level = evidence.measure.rel if evidence.measure.takes_level else model.relevance_level
     shown = [with_level(parse_measure(text), level) for text in SHOWN]
     points = [Measure("IPrec", recall=recall, rel=level) for recall in LEVELS]
     measures = (*dict.fromkeys((evidence.measure, *shown)), *points)
