@@ -111,7 +111,8 @@ def test_parquet(tmp_path: Path) -> None:
 
 def test_missing_columns_are_named() -> None:
     with pytest.raises(
-        FormatError, match=r"^qrels: expected a column named relevance or label or rel or rating or grade or score; found"
+        FormatError,
+        match=r"^qrels: expected a column named relevance or label or rel or rating or grade or score; found",
     ):
         read_qrels(pl.DataFrame({"qid": ["q"], "docno": ["a"]}))
 

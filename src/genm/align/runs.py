@@ -266,8 +266,8 @@ def _check_several(runs: object) -> None:
 
 
 def _depth(depth: int | None) -> int | None:
-    if depth is not None and (isinstance(depth, bool) or not isinstance(depth, int) or depth < 1):
-        raise InputError(f"depth: expected a positive integer, or None; found {depth!r}.")
+    if depth is not None and (isinstance(depth, bool) or not isinstance(depth, int) or not 0 < depth < 2**63):
+        raise InputError(f"depth: expected a positive integer of 64 bits, or None; found {depth!r:.40}.")
     return depth
 
 

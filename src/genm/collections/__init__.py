@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from genm.collections.fetch import get_collection
-from genm.collections.files import read_collection
+from genm.collections.files import files_of, read_collection
 from genm.collections.irds import load_irds
 from genm.collections.pydocs import load_pydocs
 from genm.collections.sample import write_sample
@@ -35,6 +35,7 @@ __all__ = [
     "DESCRIPTIONS",
     "collection_facts",
     "collection_names",
+    "files_of",
     "get_collection",
     "is_available",
     "load_collection",

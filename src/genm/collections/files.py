@@ -38,7 +38,10 @@ def read_collection(
     """
     place = Path(docs).expanduser()
     report = Diagnostics(str(place), lenient=lenient)
-    texts, is_smart, notes = _read_all(_files(place), _DOC_FIELDS, report, progress)
+    paths = files_of(place)
+    if not paths and place.is_dir():
+        raise InputError(f"{place}: expected a folder with documents; found no file in it. Name another folder.")
+    texts, is_smart, notes = _read_all(paths or [place], _DOC_FIELDS, report, progress)
     topics, _, topic_notes = _read_all([Path(queries).expanduser()], _QUERY_FIELDS, report, progress)
     judged, judged_notes = _judgments(qrels, tuple(topics), is_smart, lenient, grades, progress)
     _note_unknown(report, texts, topics, judged)
@@ -53,18 +56,16 @@ def read_collection(
     )
 
 
-def _files(place: Path) -> list[Path]:
-    """Return the file, or those of the folder and its folders; hidden ones are left out."""
-    if not place.is_dir():
-        return [place]
-    found = [
+def files_of(place: str | os.PathLike[str]) -> list[Path]:
+    """Return the file, or those of the folder and its folders; hidden ones are left out. A name has no files."""
+    root = Path(place).expanduser()
+    if not root.is_dir():
+        return [root] if root.exists() else []
+    return [
         path
-        for path in sorted(place.rglob("*"))
-        if path.is_file() and not any(part.startswith(".") for part in path.relative_to(place).parts)
+        for path in sorted(root.rglob("*"))
+        if path.is_file() and not any(part.startswith(".") for part in path.relative_to(root).parts)
     ]
-    if not found:
-        raise InputError(f"{place}: expected a folder with documents; found no file in it. Name another folder.")
-    return found
 
 
 def _read_all(

@@ -24,7 +24,7 @@ from genm.read.tables import (
     run_from_dict,
     run_from_frame,
 )
-from genm.read.trec import QRELS, RUN, WEIGHTS, Shape, read_rows
+from genm.read.trec import QRELS, RUN, WEIGHTS, Shape, first_tag, read_rows
 from genm.records import Qrels, Run
 
 Format = Literal["trec", "csv", "tsv", "parquet", "json"]
@@ -185,4 +185,5 @@ def read_run(
     report = Diagnostics(name_of(source), lenient=lenient)
     opened = open_source(source, report, progress)
     rows = source_rows(opened, format, RUN, report, progress)
-    return as_run(rows, name or opened.stem, duplicates, report)
+    run = as_run(rows, name or opened.stem, duplicates, report)
+    return replace(run, tag=first_tag(opened)) if (format or found_format(opened, RUN)) == "trec" else run

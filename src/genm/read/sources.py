@@ -37,6 +37,7 @@ _UNITS = {"": 1, "K": 1 << 10, "M": _MIB, "G": 1 << 30, "T": 1 << 40}
 _USUAL = {
     ".csv",
     ".gz",
+    ".json",
     ".out",
     ".parquet",
     ".pq",

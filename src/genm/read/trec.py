@@ -540,6 +540,15 @@ def _marked_line(queries: Ids, parsed: Parsed, codes: NDArray[np.int32]) -> int:
     return -1
 
 
+def first_tag(source: TextSource) -> str:
+    """Return the tag of a run's first line, or "" if there is none near the beginning."""
+    for line in text_bytes(source.text, 0, CHUNK).split(b"\n")[:100]:
+        words = line.split()
+        if len(words) >= RUN.layout.columns and not line.startswith(b"#"):
+            return words[RUN.layout.columns - 1].decode("utf-8", "replace")
+    return ""
+
+
 def _interned(text: Text, parsed: Parsed) -> tuple[_Interned, _Interned]:
     return (
         intern(text, parsed.segment_at, parsed.segment_length),
