@@ -14,8 +14,8 @@ endif
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test checks lint spelling javascript types contract kernels unit coverage disguises disguised docs \
-        bench clean
+.PHONY: help demo test checks lint spelling javascript types contract kernels unit coverage disguises disguised fuzz faults \
+        docs bench audit lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -108,6 +108,13 @@ $(VENV)/.documented: pyproject.toml constraints.txt | $(VENV)/.made
 	@echo ">> installing the documentation tools"
 	@$(PIP) install -q --no-compile -c constraints.txt --group docs
 	@touch $@
+
+# Changed files and arguments, held to an independent parser: tools/fuzz.py says what counts as a failure.
+fuzz: $(VENV)/.tested  ## give changed inputs to every reader for a while (SECONDS=600)
+	@$(BIN)/python tools/fuzz.py --seconds $(or $(SECONDS),60) --jobs $(JOBS)
+
+faults: $(VENV)/.tested  ## kill, interrupt and starve commands, and look at what they leave (TRIES=1000)
+	@$(BIN)/python tools/faults.py --tries $(or $(TRIES),40)
 
 docs: $(VENV)/.documented  ## build the documentation site into site/, failing on any broken link
 	@echo ">> mkdocs"

@@ -11,6 +11,7 @@ import os
 import struct
 import tempfile
 import time
+import tokenize
 import warnings
 import zipfile
 import zlib
@@ -38,7 +39,7 @@ _PLAIN = (bool, int, float, str, bytes)
 """In this order, because a bool is also an int."""
 _BROKEN = (
     *(OSError, ValueError, EOFError, KeyError, TypeError, RuntimeError, SyntaxError, MemoryError, OverflowError),
-    *(InputError, zipfile.BadZipFile, zlib.error, struct.error),
+    *(InputError, zipfile.BadZipFile, zlib.error, struct.error, tokenize.TokenError),
 )
 """What zipfile, json and numpy raise for a file that is cut short, overwritten or not ours."""
 

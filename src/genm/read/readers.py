@@ -24,7 +24,7 @@ from genm.read.tables import (
     run_from_dict,
     run_from_frame,
 )
-from genm.read.trec import QRELS, RUN, WEIGHTS, Shape, first_tag, read_rows
+from genm.read.trec import QRELS, RUN, WEIGHTS, Shape, first_tag, looks_like, read_rows
 from genm.records import Qrels, Run
 
 Format = Literal["trec", "csv", "tsv", "parquet", "json"]
@@ -57,15 +57,18 @@ def _read_json(source: TextSource, shape: Shape, report: Diagnostics, _: Progres
     return read_json(source, shape.value, report)
 
 
-def _is_json(source: TextSource, _: Shape) -> bool:
+def _is_json(source: TextSource, shape: Shape) -> bool:
     """Whether the text begins as JSON does; a query id hardly begins with these signs."""
     head = text_bytes(source.text, 0, 4096).lstrip()
     first, second = head[:1], head[1:].lstrip()[:1]
+    if looks_like(_first_line(source).encode(), shape):
+        return False
     return (first == b"{" and second in (b'"', b"}")) or (first == b"[" and second in (b"{", b"]"))
 
 
-def _is_parquet(source: TextSource, _: Shape) -> bool:
-    return text_bytes(source.text, 0, 4) == b"PAR1" or source.suffix in (".parquet", ".pq")
+def _is_parquet(source: TextSource, shape: Shape) -> bool:
+    marked = text_bytes(source.text, 0, 4) == b"PAR1" and not looks_like(_first_line(source).encode(), shape)
+    return marked or source.suffix in (".parquet", ".pq")
 
 
 def _first_line(source: TextSource) -> str:

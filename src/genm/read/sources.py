@@ -51,10 +51,10 @@ _USUAL = {
     ".zstd",
 }
 _ARCHIVES = {
-    b"PK\x03\x04": "a zip archive",
-    b"BZh": "bzip2 data",
-    b"\xfd7zXZ": "xz data",
-    b"\x04\x22\x4d\x18": "lz4 data",
+    b"PK\\x03\\x04": "a zip archive",
+    b"BZh[1-9]1AY&SY": "bzip2 data",
+    b"\\xfd7zXZ": "xz data",
+    b"\\x04\\x22\\x4d\\x18": "lz4 data",
 }
 _PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstandard"}
 
@@ -108,9 +108,9 @@ def name_of(source: FileSource) -> str:
 def open_source(source: FileSource, report: Diagnostics, progress: Progress) -> TextSource:
     """Return the source's text, unpacked, without a byte order mark."""
     data = _content(source, report)
-    head = data[:6].tobytes()
+    head = data[:16].tobytes()
     for magic, what in _ARCHIVES.items():
-        if head.startswith(magic):
+        if re.match(magic, head, re.DOTALL):
             raise report.fail(
                 None, expected="text, or text packed by gzip or zstandard", found=what, advice="Unpack it first."
             )

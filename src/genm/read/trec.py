@@ -53,6 +53,7 @@ _MANY = 1000
 WHITE = b" \t\n\r\x0b\x0c"
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 _MARK = b"\xef\xbb\xbf"  # UTF-8's byte order mark
+_MARKED = re.compile(rb"(^[ \t\r\x0b\x0c]*)(?:\xef\xbb\xbf)+", re.MULTILINE)
 _LEFT_OUT = "the line was left out"
 MATTERS = {
     "not-a-number": (
@@ -487,14 +488,14 @@ def read_rows(source: TextSource, shape: Shape, report: Diagnostics, progress: P
     queries, docs = _interned(text, parsed)
     marked = _marked_line(queries[0], parsed, queries[1])
     if marked >= 0:
-        lines = text.tobytes()
+        lines, count = _MARKED.subn(rb"\1", text.tobytes())
         report.fault(
-            "byte-order-mark", line=line_number(text, marked), count=lines.count(b"\n" + _MARK),
+            "byte-order-mark", line=line_number(text, marked), count=count,
             expected="a byte order mark only at the beginning of the file", found="one in front of a query id",
             advice="Files that begin with one were joined: remove it from each before.",
             repair="it was removed",
         )  # fmt: skip
-        text = np.frombuffer(bytearray(lines.replace(b"\n" + _MARK, b"\n")), np.uint8)
+        text = np.frombuffer(bytearray(lines), np.uint8)
         parsed = parse_lines(text, shape.layout, lambda done: progress(task, done, len(text)))
         queries, docs = _interned(text, parsed)
     broken = _broken_line(text, parsed, queries, docs)
@@ -602,11 +603,13 @@ def _judged(text: Text, parsed: Parsed, shape: Shape, report: Diagnostics) -> ND
         else:
             line = text_bytes(text, at, line_end(text, at))
         words = line.split()
-        if row < 0 or (len(words) > shape.layout.columns and not _has_long_tag(words, shape)):
+        is_long = len(words) > shape.layout.columns
+        if row < 0 or (is_long and (_CONTROL.search(line) or not _has_long_tag(words, shape))):
             _refuse_line(text, at, line, shape, report)
-            bad[row] |= row >= 0
+            if row >= 0:
+                bad[row] = True
             continue
-        if len(words) > shape.layout.columns:
+        if is_long:
             report.say(
                 "text-after-tag", 1, partial(_said_after_tag, words, shape), line=partial(line_number, text, at)
             )  # fmt: skip
@@ -640,7 +643,7 @@ def _said_after_tag(words: list[bytes], shape: Shape) -> str:
     return f"text after the tag is not read: {shown(b' '.join(words[shape.layout.columns :]))}"
 
 
-def _looks_like(line: bytes, shape: Shape) -> bool:
+def looks_like(line: bytes, shape: Shape) -> bool:
     """Whether a line has the columns of this shape, numbers where it has numbers."""
     words = line.split()
     if len(words) != shape.layout.columns:
@@ -659,9 +662,7 @@ def _refuse_line(text: Text, at: int, line: bytes, shape: Shape, report: Diagnos
     else:
         n = len(line.split())
         expected, found = shape.columns, f"{n} column{'s' * (n != 1)} in {shown(line.rstrip(WHITE))}"
-        if other := next(
-            (known for known in (RUN, QRELS) if known is not shape and _looks_like(line, known)), None
-        ):
+        if other := next((known for known in (RUN, QRELS) if known is not shape and looks_like(line, known)), None):
             advice = f"This looks like {other.name}: are two files in each other's place?"
         elif n > shape.layout.columns:
             advice = "Ids and the tag must not hold white space."
