@@ -1,4 +1,4 @@
-"""genm: learn how to blend your rankers.
+"""genm: learn how to fuse your rankers.
 
 The names below and the packages are imported when they are first used, so that `import genm` costs next to nothing.
 """

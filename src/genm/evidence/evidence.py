@@ -1,4 +1,4 @@
-"""Fit, cross-validate, and compare with what needs no learning; a hash of the data."""
+"""Fit, cross-validate, and compare with systems that need no learning; a hash of the data."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
@@ -33,7 +33,7 @@ UNIFORM = "uniform weights"
 RRF = "RRF (k=60)"
 """The row of reciprocal rank fusion."""
 Outcome = Literal["better", "perhaps better", "equal", "perhaps worse", "worse"]
-"""How the learned weights compare with a rival, held out."""
+"""The held-out comparison of the learned weights with a rival."""
 
 
 def fingerprint(aligned: Aligned) -> str:
@@ -51,20 +51,20 @@ def fingerprint(aligned: Aligned) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evidence:
-    """What a fit is worth, query by query."""
+    """The training and held-out values of a fit, per query."""
 
     measure: Measure
     query_ids: tuple[str, ...]
     train: Floats
-    """The learned weights on the queries they were learned from: too high by as much as they over-fit."""
+    """The learned weights on their training queries: too high if they overfit."""
     held_out: HeldOut
-    """The same method on queries it had not seen."""
+    """The same method on held-out queries."""
     singles: dict[str, Floats]
     """Each ranker alone."""
     rules: dict[str, Floats]
-    """What needs no learning: uniform weights and RRF."""
+    """Rules that need no learning: uniform weights and RRF."""
     best_single: Floats
-    """The single ranker chosen on each fold's training queries, on the fold: what learning has to beat."""
+    """On each fold, the single ranker that was best on the training queries: the baseline for learning."""
     best_name: str
     """The single ranker that is best on all queries."""
     interval: tuple[float, float]
@@ -74,10 +74,10 @@ class Evidence:
     query_weights: Floats
     confidence: float
     fold_normalizers: tuple[tuple[Normalizer, ...], ...]
-    """The normalisers that each fold's training chose, beside the folds' weights in `held_out`."""
+    """The normalisers that training chose in each fold; `held_out` has the weights of the folds."""
 
     def __repr__(self) -> str:
-        """Say the held-out mean, the gain over the best single ranker, and of how many queries, on one line."""
+        """Return the held-out mean, the gain over the best single ranker and the number of queries on one line."""
         gain = self.gains[BEST_SINGLE]
         over = f"{signed(gain.difference)} over the {BEST_SINGLE} (p = {gain.p_values['wilcoxon']:.2g})"
         size = contents((), queries=self.query_ids)
@@ -125,15 +125,15 @@ class Evidence:
 
     @property
     def better_rules(self) -> tuple[str, ...]:
-        """The rules that need no learning and are clearly better than what was learned, best first."""
+        """The rules that are clearly better than the learned weights, best first."""
         beating = [name for name in self.rules if self.outcome(name) == "worse"]
         return tuple(sorted(beating, key=lambda name: -self.mean(self.rules[name])))
 
     def outcome(self, rival: str) -> Outcome:
         """Say whether the held-out values are better or worse than the rival's, and whether that is significant.
 
-        Both Wilcoxon's test and the interval must agree: ranks and means can differ where many small losses
-        stand against a few large gains.
+        Wilcoxon's test and the interval must agree: ranks and means can differ if there are many small losses and a
+        few large gains.
         """
         gain = self.gains[rival]
         if gain.n_better + gain.n_worse == 0:
@@ -144,7 +144,7 @@ class Evidence:
         return "worse" if clear and gain.high < 0 else "perhaps worse"
 
     def verdict(self) -> str:
-        """Say in a sentence or two what the figures mean, and name the rules that would be the better choice."""
+        """Return a sentence or two that say what the figures mean and name the rules that are better."""
         return " ".join([self._against_best_single(), *map(self._against_better, self.better_rules)])
 
     def _against_better(self, rule: str) -> str:
@@ -162,7 +162,7 @@ class Evidence:
                 return f"Held out, the learned weights beat the best single ranker ({figures})."
             case "perhaps better":
                 return (
-                    f"No significant gain over the best single ranker ({figures}): it may be luck. "
+                    f"No significant gain over the best single ranker ({figures}): it may be chance. "
                     f"Judge more queries."
                 )
             case "perhaps worse":
@@ -173,8 +173,7 @@ class Evidence:
                 )
             case "equal":
                 return (
-                    "Held out, every query gets the same from the learned weights and from the best single ranker: "
-                    "keep what you have."
+                    "Held out, the learned weights equal the best single ranker on every query: keep what you have."
                 )
 
 
@@ -188,7 +187,7 @@ def gather_evidence(
     seed: int = 0,
     progress: Progress = silent,
 ) -> tuple[Fuser, Evidence]:
-    """Fit on all queries, cross-validate the same method, and set both beside what needs no learning."""
+    """Fit on all queries, cross-validate the same method, and compare with systems that need no learning."""
     check_aligned(aligned)
     measure = parse_measure(measure)
     n = len(aligned.queries)
@@ -246,12 +245,12 @@ def counted(per_query: Floats, query_weights: Floats) -> Floats:
 
 
 def single_values(aligned: Aligned, name: str, measure: Measure) -> Floats:
-    """Return the measure of one ranker's own list, query by query, without the documents of the others."""
+    """Return the measure of one ranker's list per query, without the documents of the others."""
     return single_table(aligned, name, [measure])[:, 0]
 
 
 def single_table(aligned: Aligned, name: str, measures: Sequence[Measure]) -> Floats:
-    """Return (queries, measures) values of one ranker's own list."""
+    """Return the (queries, measures) values of one ranker's list."""
     own = select_rankers(aligned, [name])
     if len(own.doc) == 0:
         return np.zeros((len(own.queries), len(measures)))

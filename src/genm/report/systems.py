@@ -1,4 +1,4 @@
-"""Every ranker, rule and fusion, measured; how much better the fusion is, and whether it is luck, in words."""
+"""Evaluate every ranker, rule and fusion; state how much better the fusion is, and whether that is significant."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -45,19 +45,19 @@ _ADVICE: dict[Outcome, Advice] = {
     "perhaps worse": "keep",
     "worse": "keep",
 }
-_LUCK: dict[Outcome, str] = {
-    "better": "more than luck",
-    "perhaps better": "that may be luck",
+_SIGNIFICANCE: dict[Outcome, str] = {
+    "better": "significant",
+    "perhaps better": "not significant",
     "equal": "",
-    "perhaps worse": "that may be luck",
-    "worse": "more than luck",
+    "perhaps worse": "not significant",
+    "worse": "significant",
 }
 _FEWEST_DIFFERENCES = 6
-"""Wilcoxon's p is 2 / 2^n at its least: fewer queries that differ never come below 0.05."""
+"""The smallest p of Wilcoxon's test is 2 / 2^n: with fewer queries that differ, it is never below 0.05."""
 
 
 class Named(NamedTuple):
-    """What ranks, and how it is called."""
+    """A system that ranks, and its name."""
 
     id: str
     label: str
@@ -65,7 +65,7 @@ class Named(NamedTuple):
 
     @property
     def held_out(self) -> bool:
-        """Whether it was chosen without the queries it is measured on; rankers and rules choose nothing."""
+        """Whether it was chosen without the queries it is evaluated on; rankers and rules choose nothing."""
         return self.id != TRAINED
 
 
@@ -89,7 +89,7 @@ def ranker_ids(rankers: Sequence[str]) -> list[str]:
 
 
 def systems_of(rankers: Sequence[str]) -> list[Named]:
-    """Return everything that is measured, in the order of the tables."""
+    """Return all systems, in the order of the tables."""
     own = [Named(own, name, "ranker") for own, name in zip(ranker_ids(rankers), rankers, strict=True)]
     return [
         *own,
@@ -104,7 +104,7 @@ def systems_of(rankers: Sequence[str]) -> list[Named]:
 def measure_systems(
     aligned: Aligned, model: Model, evidence: Evidence, positions: Ints, *, progress: Progress = silent
 ) -> Measured:
-    """Measure all systems on the queries at `positions`; the curves' points are the last eleven measures."""
+    """Evaluate all systems on the queries at `positions`; the last eleven measures are the points of the curves."""
     level = evidence.measure.rel if evidence.measure.takes_level else model.relevance_level
     shown = [with_level(parse_measure(text), level) for text in SHOWN]
     points = [Measure("IPrec", recall=recall, rel=level) for recall in LEVELS]
@@ -186,7 +186,7 @@ def rounded(value: float) -> float:
 
 
 def headline_of(evidence: Evidence, method: str = "") -> Headline:
-    """Return the gains over what needs no learning, and what to make of them."""
+    """Return the gains over the systems that need no learning, the verdict and the advice."""
     return {
         "verdict": verdict_of(evidence, learned=method != "equal"),
         "advice": _advice(evidence),
@@ -207,37 +207,39 @@ def _advice(evidence: Evidence) -> Advice:
 
 
 def verdict_of(evidence: Evidence, *, learned: bool = True) -> str:
-    """Say how the held-out figures stand against the best single ranker and RRF, and what may do as well or better.
+    """Compare the held-out figures with the best single ranker and RRF; name rules that may do as well or better.
 
     Where nothing was learned, the weights are all equal.
     """
     if len(evidence.singles) == 1:
-        return "There is one ranker: nothing can be blended, and nothing gained."
+        return "There is only one ranker: there is nothing to fuse."
     against_single = _standing(evidence, BEST_SINGLE, "the best single ranker")
-    subject = "On queries that they had not seen, the learned weights" if learned else "Equal weights"
+    subject = "On held-out queries, the learned weights" if learned else "Equal weights"
     said = [f"{subject} {against_single}.", f"They {_standing(evidence, RRF, 'RRF')}."]
     enough = [word for rule, word in _RULES.items() if evidence.outcome(rule) != "better"]
     better = [_RULES[rule] for rule in evidence.better_rules]
     if better and learned:
-        said.append(f"Clearly better, with nothing to learn: {' and '.join(better)}.")
+        said.append(f"Clearly better, without learning: {' and '.join(better)}.")
     elif enough and learned and evidence.is_significant:
-        said.append(f"Nothing has to be learned for {' and '.join(enough)}, which may do as well.")
+        said.append(f"Without learning, {' and '.join(enough)} may do as well.")
     gain = evidence.gains[BEST_SINGLE]
     differing = gain.n_better + gain.n_worse
     if 0 < differing < _FEWEST_DIFFERENCES and evidence.confidence >= 0.95:
-        said.append(f"With only {n_queries(differing)} that differ no gain can be significant: judge more.")
+        said.append(
+            f"With only {n_queries(differing)} that differ, no gain can be significant: judge more queries."
+        )
     return " ".join(said)
 
 
 def _standing(evidence: Evidence, rival: str, name: str) -> str:
     gain, outcome = evidence.gains[rival], evidence.outcome(rival)
     if outcome == "equal":
-        return f"get the same as {name} on every query"
+        return f"equal {name} on every query"
     by = f"{abs(gain.difference):.4f}"
     side = "better" if gain.difference > 0 else "worse"
-    far = f"{by} {measure_name(str(evidence.measure))} {side} than" if float(by) else "level with"
+    far = f"{by} {measure_name(str(evidence.measure))} {side} than" if float(by) else "about equal to"
     figures = f"{evidence.confidence:.0%} interval {between(gain.low, gain.high)}"
-    return f"are {far} {name} ({figures}, {p_value(gain.p_values['wilcoxon'])}): {_LUCK[outcome]}"
+    return f"are {far} {name} ({figures}, {p_value(gain.p_values['wilcoxon'])}): {_SIGNIFICANCE[outcome]}"
 
 
 def learning_of(kept: Kept) -> LearningCurve | None:
@@ -307,7 +309,7 @@ def _would_more_help(points: list[LearningPoint]) -> str:
     )
     high, low = fewer["difference_high"], fewer["difference_low"]
     if high is not None and high < 0:
-        return f"{step}, more than luck would: more judged queries are likely to help."
+        return f"{step}, which is significant: more judged queries are likely to help."
     if low is not None and low > 0:
-        return f"{step}: what was learned from more queries was no better."
-    return f"{step}, no more than luck would: more judged queries of the same kind would bring little."
+        return f"{step}: learning from more queries did not help."
+    return f"{step}, which is not significant: more judged queries of the same kind would help little."
