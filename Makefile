@@ -14,8 +14,8 @@ endif
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test checks lint spelling javascript types contract kernels unit coverage disguises disguised docs \
-        crashes bench clean
+.PHONY: help demo test checks lint spelling javascript types contract kernels unit coverage disguises disguised fuzz faults \
+        crashes docs bench audit lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,13 +24,18 @@ $(VENV)/.made:
 	@echo ">> making the environment in $(VENV)"
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "genm needs Python 3.11 or newer; found " + sys.version.split()[0] + ". Set PYTHON=/path/to/python3.11.")'
 	@$(PYTHON) -m venv $(VENV) || { echo "python's venv module is missing; on Debian: apt-get install python3-venv"; exit 1; }
-	@$(PIP) install -q --upgrade pip -c constraints.txt
 	@touch $@
 
+# Every package is held to the hashes of a lock file and comes as a wheel, so that nothing is built here but genm, by a
+# build tool that is in the lock file too.
 # --no-compile: Python compiles a module to bytecode when it is first imported, and most modules never are.
-$(VENV)/.ready: pyproject.toml constraints.txt | $(VENV)/.made
-	@echo ">> installing genm and what it needs (versions: constraints.txt)"
-	@$(PIP) install -q --no-compile -c constraints.txt -e '.[rankers,plots]'
+LOCKED   := $(PIP) install -q --no-compile --require-hashes --only-binary :all: -r
+EDITABLE := $(PIP) install -q --no-compile --no-deps --no-build-isolation -e .
+
+$(VENV)/.ready: pyproject.toml requirements/demo.lock | $(VENV)/.made
+	@echo ">> installing genm and what it needs (versions and hashes: requirements/demo.lock)"
+	@$(LOCKED) requirements/demo.lock
+	@$(EDITABLE)
 	@touch $@
 
 # Where PYTHONDONTWRITEBYTECODE is set, every command would compile the same modules again; here they are compiled once.
@@ -40,9 +45,10 @@ $(VENV)/.bytecode: $(VENV)/.ready $(shell find src tools/bytecode.py -name '*.py
 	  $(BIN)/python tools/bytecode.py rankers plots; fi
 	@touch $@
 
-$(VENV)/.tested: pyproject.toml constraints.txt $(VENV)/.ready
+$(VENV)/.tested: pyproject.toml requirements/dev.lock $(VENV)/.ready
 	@echo ">> installing the test tools"
-	@$(PIP) install -q --no-compile -c constraints.txt -e '.[rankers,pandas,plots,postgresql,pyterrier,serve,sklearn]' --group dev
+	@$(LOCKED) requirements/dev.lock
+	@$(EDITABLE)
 	@touch $@
 
 demo: $(VENV)/.bytecode  ## set up, then run the main job on an embedded example
@@ -104,10 +110,17 @@ disguised: $(VENV)/.tested  ## run the tests that hold numbers with kernels for 
 coverage: $(VENV)/.tested  ## run every test and report which lines ran
 	@$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal --cov --cov-report=term:skip-covered --cov-report=html
 
-$(VENV)/.documented: pyproject.toml constraints.txt | $(VENV)/.made
+$(VENV)/.documented: pyproject.toml requirements/docs.lock | $(VENV)/.made
 	@echo ">> installing the documentation tools"
-	@$(PIP) install -q --no-compile -c constraints.txt --group docs
+	@$(LOCKED) requirements/docs.lock
 	@touch $@
+
+# Changed files and arguments, held to an independent parser: tools/fuzz.py says what counts as a failure.
+fuzz: $(VENV)/.tested  ## give changed inputs to every reader for a while (SECONDS=600)
+	@$(BIN)/python tools/fuzz.py --seconds $(or $(SECONDS),60) --jobs $(JOBS)
+
+faults: $(VENV)/.tested  ## kill, interrupt and starve commands, and look at what they leave (TRIES=1000)
+	@$(BIN)/python tools/faults.py --tries $(or $(TRIES),40)
 
 docs: $(VENV)/.documented  ## build the documentation site into site/, failing on any broken link
 	@echo ">> mkdocs"
@@ -121,6 +134,23 @@ crashes: $(VENV)/.tested  ## kill the service's writer 1,000 times and cut its p
 bench: $(VENV)/.tested  ## run the benchmarks beside their peers
 	@$(PIP) install -q -c constraints.txt --group bench
 	@$(BIN)/python -m benchmarks
+
+# One lock file for all systems and Pythons, from the versions of constraints.txt.
+COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11.5 --generate-hashes --no-header --no-annotate \
+           -c constraints.txt pyproject.toml requirements/build.in
+
+lock: $(VENV)/.made  ## write the lock files anew after a change of pyproject.toml or constraints.txt
+	@$(PIP) install -q -c constraints.txt uv
+	@$(COMPILE) --extra rankers --extra plots -o requirements/demo.lock
+	@$(COMPILE) --extra rankers --extra pandas --extra plots --extra postgresql --extra pyterrier --extra serve --extra sklearn --group dev \
+	  -o requirements/dev.lock
+	@$(COMPILE) --group docs -o requirements/docs.lock
+
+# Asks a public service for known vulnerabilities of the locked versions.
+audit: $(VENV)/.made  ## look for known vulnerabilities of the locked packages
+	@$(PIP) install -q -c constraints.txt pip-audit
+	@for lock in demo dev docs; do echo ">> pip-audit requirements/$$lock.lock"; \
+	  $(BIN)/pip-audit --strict --require-hashes --disable-pip -r requirements/$$lock.lock || exit 1; done
 
 clean:  ## remove the environment and everything built
 	rm -rf $(VENV) build dist site htmlcov .coverage $(JAVASCRIPT)/node_modules .mypy_cache .ruff_cache .pytest_cache \

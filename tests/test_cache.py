@@ -3,7 +3,9 @@ import multiprocessing
 import os
 import subprocess
 import sys
+import tempfile
 import threading
+import warnings
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -324,3 +326,77 @@ class TestSizeAndClear:
         assert cache.clear_cache() == size
         assert cache.cache_size() == cache.CacheSize(0, 0)
         assert [p.name for p in own_cache.iterdir()] == ["mine.txt"]
+
+
+class TestDamage:
+    """An entry is used only if it is what was stored under its key."""
+
+    def stored(self, folder: Path, kind: str = "scores") -> Path:
+        cache.cached(kind, ["key"], lambda: {"a": np.arange(6.0)})
+        return the_entry(folder)
+
+    def rewritten(
+        self, path: Path, members: dict[str, Any], packing: int = zipfile.ZIP_STORED, **meta: Any
+    ) -> None:
+        """Write the entry again, whole and with right checksums."""
+        with zipfile.ZipFile(path) as entry:
+            known = json.loads(entry.read("meta.json")) | meta
+        with zipfile.ZipFile(path, "w", packing) as entry:
+            for name, array in members.items():
+                with entry.open(name, "w") as file:
+                    np.lib.format.write_array(file, array)
+            entry.writestr("meta.json", json.dumps(known))
+
+    @pytest.mark.parametrize(
+        "array", [np.arange(6.0) + 1e-12, np.arange(6.0).reshape(2, 3), np.arange(6), np.zeros(0)]
+    )
+    def test_changed_content_is_built_again(self, own_cache: Path, array: Any) -> None:
+        self.rewritten(self.stored(own_cache), {"a.npy": array})
+        with pytest.warns(GenmWarning, match="its content has changed"):
+            found = cache.cached("scores", ["key"], lambda: {"a": np.arange(6.0)})
+        assert found["a"].tolist() == list(range(6))
+        assert cache.cached("scores", ["key"], never)["a"].shape == (6,)
+
+    def test_an_entry_under_another_key_is_built_again(self, own_cache: Path) -> None:
+        path = self.stored(own_cache)
+        other = path.with_name(f"{cache.content_key('other')}.zip")
+        path.rename(other)
+        with pytest.warns(GenmWarning, match="it belongs to another key"):
+            found = cache.cached("scores", ["other"], lambda: {"a": np.zeros(1)})
+        assert found["a"].tolist() == [0.0]
+
+    def test_a_compressed_entry_is_not_unpacked(self, own_cache: Path) -> None:
+        self.rewritten(self.stored(own_cache), {"a.npy": np.arange(6.0)}, zipfile.ZIP_DEFLATED)
+        with pytest.warns(GenmWarning, match="it is compressed"):
+            cache.cached("scores", ["key"], lambda: {"a": np.arange(6.0)})
+
+    @settings(deadline=None, max_examples=150)
+    @given(st.data())
+    def test_whatever_stands_there_the_result_is_right(self, data: Any) -> None:
+        with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
+            patch.setenv("GENM_CACHE", folder)
+            path = self.stored(Path(folder))
+            content = bytearray(path.read_bytes())
+            for _ in range(data.draw(st.integers(1, 4))):
+                content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+            path.write_bytes(content[: data.draw(st.integers(0, len(content)))])
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", GenmWarning)
+                found = cache.cached("scores", ["key"], lambda: {"a": np.arange(6.0)})
+            assert found["a"].tolist() == list(range(6))
+
+    def test_what_a_killed_writer_left_is_removed(self, own_cache: Path) -> None:
+        path = self.stored(own_cache)
+        path.unlink()
+        left = path.with_name(f"{path.stem[:16]}abcd.part")
+        left.touch()
+        self.stored(own_cache)
+        assert not left.exists()
+
+    def test_entries_of_an_older_layout_are_counted_and_cleared(self, own_cache: Path) -> None:
+        old = own_cache / "v1" / "scores" / "x.zip"
+        old.parent.mkdir(parents=True)
+        old.write_bytes(b"old")
+        assert cache.cache_size() == cache.CacheSize(1, 3)
+        assert cache.clear_cache().entries == 1
+        assert not old.parent.parent.exists()

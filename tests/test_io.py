@@ -2,7 +2,9 @@
 
 import gzip
 import os
+import signal
 import stat
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -11,7 +13,7 @@ import pytest
 import zstandard
 
 from genm.errors import InputError
-from genm.io import locked, make_folder, whole_file, write_text
+from genm.io import check_outputs, locked, make_folder, whole_file, write_text
 
 
 def test_an_interrupt_while_writing_leaves_nothing_behind(tmp_path: Path) -> None:
@@ -92,3 +94,109 @@ def test_a_second_holder_of_a_lock_waits_and_then_holds_the_new_file(tmp_path: P
         write_text(path, "new")  # replaces the file, and with it the one that the second has opened
     thread.join(30)
     assert order == ["new", "done"]
+
+
+WRITER = """
+import sys, time
+from genm.io import whole_file
+with whole_file(sys.argv[1]) as file:
+    file.write(b"half")
+    file.flush()
+    print("writing", flush=True)
+    time.sleep(60)
+"""
+
+
+def writer(path: Path) -> subprocess.Popen[bytes]:
+    """Start a process that has written half of a file."""
+    process = subprocess.Popen([sys.executable, "-c", WRITER, path], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"writing\n"
+    return process
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no kill -9")
+def test_the_next_writer_removes_what_a_killed_one_left(tmp_path: Path) -> None:
+    killed, alive = writer(tmp_path / "run.trec"), writer(tmp_path / "other.trec")
+    try:
+        assert len(list(tmp_path.glob(".*.part"))) == 2
+        killed.send_signal(signal.SIGKILL)
+        killed.wait()
+        (tmp_path / ".mine.part").write_text("not ours")
+        write_text(tmp_path / "third.trec", "text")
+        left = {path.name.split(".")[1] for path in tmp_path.glob(".*.part")}
+        assert left == {"other", "mine"}
+    finally:
+        for process in (killed, alive):
+            process.kill()
+            process.communicate()
+    write_text(tmp_path / "run.trec", "text")
+    assert sorted(os.listdir(tmp_path)) == [".mine.part", "run.trec", "third.trec"]
+
+
+def test_writers_of_one_file_do_not_disturb_each_other(tmp_path: Path) -> None:
+    def write(number: int) -> None:
+        for _ in range(50):
+            write_text(tmp_path / "file", f"{number}" * 1000)
+
+    threads = [threading.Thread(target=write, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (tmp_path / "file").read_text() in {f"{n}" * 1000 for n in range(4)}
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_no_link_is_followed_where_the_temporary_file_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("genm.io.secrets.token_hex", lambda n: "0" * 2 * n)
+    precious = tmp_path / "precious"
+    precious.write_text("old")
+    (tmp_path / f".file.{os.getpid()}-00000000.part").symlink_to(precious)
+    with pytest.raises(InputError, match="File exists"):
+        write_text(tmp_path / "file", "new")
+    assert precious.read_text() == "old"
+
+
+@pytest.mark.parametrize("how", ["same", "symbolic link", "hard link", "other spelling"])
+def test_no_output_is_an_input(tmp_path: Path, how: str) -> None:
+    run = tmp_path / "run.trec"
+    run.write_text("text")
+    output = tmp_path / "out.trec"
+    if how == "symbolic link":
+        output.symlink_to(run)
+    elif how == "hard link":
+        output.hardlink_to(run)
+    elif how == "other spelling":
+        output = tmp_path / "." / ".." / tmp_path.name / "run.trec"
+    else:
+        output = run
+    with pytest.raises(
+        InputError, match=r"out|run.*: expected a file that is not read here; found the same file as"
+    ):
+        check_outputs([None, output], [None, "-", tmp_path / "missing", run])
+    check_outputs([output, os.devnull, "-"], [tmp_path / "missing", os.devnull])
+
+
+@pytest.mark.parametrize(
+    ("output", "inputs", "refused"), [("x", ["-"], True), ("-", ["x"], True), ("y", ["-"], False)]
+)
+def test_standard_streams_are_files_too(tmp_path: Path, output: str, inputs: list[str], refused: bool) -> None:
+    (tmp_path / "x").write_text("text")
+    (tmp_path / "y").write_text("text")
+    call = f"from genm.io import check_outputs; check_outputs([{output!r}], {inputs!r})"
+    with (tmp_path / "x").open("r+") as stream:
+        done = subprocess.run(
+            [sys.executable, "-c", call],
+            cwd=tmp_path,
+            stdin=stream,
+            stdout=stream,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    assert (b"the same file as" in done.stderr) == refused == bool(done.returncode)
+
+
+def test_a_name_with_a_nul_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="expected the name of a file; found a NUL in it"):
+        write_text(f"{tmp_path}/a\0b", "text")

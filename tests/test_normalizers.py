@@ -131,7 +131,7 @@ def test_a_name_a_record_and_an_engine_are_all_normalisers() -> None:
     ("normalizer", "message"),
     [
         ("softmax", "expected one of none, atan.*or a Normalizer; found 'softmax'"),
-        ("min-max", r"found 'min-max'\. Did you mean minmax\?"),
+        ("minmaks", r"found 'minmaks'\. Did you mean minmax\?"),
         (3, "found 3"),
         ("affine", "expected lower to be a number: affine needs both bounds; found None"),
         (Normalizer("affine", lower=1.0), "expected upper to be a number"),

@@ -91,6 +91,42 @@ def test_hooks_before_a_commit_have_the_versions_of_the_checks() -> None:
     assert revisions["https://github.com/codespell-project/codespell"] == f"v{pins['codespell']}"
 
 
+LOCKS = sorted((ROOT / "requirements").glob("*.lock"))
+
+
+@pytest.mark.parametrize("path", LOCKS, ids=lambda path: path.name)
+def test_a_lock_file_has_hashes_and_the_versions_of_the_constraints(path: Path) -> None:
+    pins = {}
+    for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines():
+        name, _, version = line.partition("==")
+        pins[re.sub("[-_.]+", "-", name).lower()] = version
+    entries = path.read_text(encoding="utf-8").replace("\\\n", " ").splitlines()
+    assert len(entries) > 20
+    for entry in entries:
+        found = re.match(r"([A-Za-z0-9_.-]+)==(\S+)", entry)
+        assert found is not None, entry
+        assert "--hash=sha256:" in entry, entry
+        name = re.sub("[-_.]+", "-", found[1]).lower()
+        assert pins.get(name, found[2]) == found[2], f"{path.name}: {entry[:60]}: run make lock"
+
+
+def test_the_lock_files_hold_what_the_project_asks_for() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    asked = list(project["project"]["dependencies"])
+    for extra in ("rankers", "pandas", "plots", "pyterrier", "sklearn"):
+        asked += project["project"]["optional-dependencies"][extra]
+    for group in ("test", "engines", "lint"):
+        asked += project["dependency-groups"][group]
+    locked = (ROOT / "requirements" / "dev.lock").read_text(encoding="utf-8")
+    names = {
+        re.sub("[-_.]+", "-", name).lower() for name in re.findall(r"^([A-Za-z0-9_.-]+)==", locked, re.MULTILINE)
+    }
+    for requirement in asked:
+        name = re.match("[A-Za-z0-9_.-]+", requirement)
+        assert name is not None
+        assert re.sub("[-_.]+", "-", name[0]).lower() in names, f"{requirement}: run make lock"
+
+
 def leaves(nav: Any) -> Iterator[str]:
     """The pages of a navigation, in order."""
     if isinstance(nav, str):

@@ -1,15 +1,17 @@
 """Expensive results are cached on disk, keyed by content.
 
 An entry is one zip file that holds arrays as `.npy` (never pickled) or plain bytes, and `meta.json`. It is written
-under a temporary name and renamed in one step, and the zip's checksums are verified when it is read. A lock makes a
-second process wait for the first instead of building the same entry again.
+under a temporary name and renamed in one step. When it is read, the key and the digest of its content are checked.
+A lock makes a second process wait for the first instead of building the same entry again.
 """
 
 import contextlib
 import json
 import os
+import struct
 import tempfile
 import time
+import tokenize
 import warnings
 import zipfile
 import zlib
@@ -28,12 +30,17 @@ from genm.errors import GenmWarning, InputError
 
 Arrays = dict[str, NDArray[Any]]
 
-_LAYOUT = "v1"
+_LAYOUT = "v2"
 """The folder of this layout's entries. A changed layout gets another folder."""
+_LAYOUTS = ("v1", "v2")
+"""The folders of all layouts so far, which `clear_cache` empties."""
 _PAYLOAD = "payload.bin"
 _PLAIN = (bool, int, float, str, bytes)
 """In this order, because a bool is also an int."""
-_BROKEN = (OSError, ValueError, EOFError, KeyError, TypeError, RuntimeError, zipfile.BadZipFile, zlib.error)
+_BROKEN = (
+    *(OSError, ValueError, EOFError, KeyError, TypeError, RuntimeError, SyntaxError, MemoryError, OverflowError),
+    *(InputError, zipfile.BadZipFile, zlib.error, struct.error, tokenize.TokenError),
+)
 """What zipfile, json and numpy raise for a file that is cut short, overwritten or not ours."""
 
 
@@ -99,18 +106,18 @@ def clear_cache() -> CacheSize:
     Other files stay.
     """
     size = cache_size()
-    root = cache_folder() / _LAYOUT
-    for pattern in ("*/*.zip", "*/*.lock", "*/*.part"):
-        for path in root.glob(pattern):
-            path.unlink(missing_ok=True)
-    for folder in (*root.glob("*"), root):
-        with contextlib.suppress(OSError):  # not empty, or never made
-            folder.rmdir()
+    for root in (cache_folder() / layout for layout in _LAYOUTS):
+        for pattern in ("*/*.zip", "*/*.lock", "*/*.part"):
+            for path in root.glob(pattern):
+                path.unlink(missing_ok=True)
+        for folder in (*root.glob("*"), root):
+            with contextlib.suppress(OSError):  # not empty, or never made
+                folder.rmdir()
     return size
 
 
 def _entries() -> list[Path]:
-    return sorted((cache_folder() / _LAYOUT).glob("*/*.zip"))
+    return sorted(path for layout in _LAYOUTS for path in (cache_folder() / layout).glob("*/*.zip"))
 
 
 def _chunks(part: object) -> Iterator[bytes]:
@@ -164,7 +171,8 @@ def _fetch(
         raise InputError(f"cached: expected a kind of letters, digits, - and _; found {kind!r}")
     key = content_key(*key_parts)
     path = cache_folder() / _LAYOUT / kind / f"{key}.zip"
-    found = _read(path)
+    expected = {"kind": kind, "key": key}
+    found = _read(path, expected)
     if found is not None:
         return found
     try:
@@ -173,11 +181,11 @@ def _fetch(
         _warn_unwritable(path, error)
         return build()
     with _locked(path.with_suffix(".lock")):
-        found = _read(path, report=True)
+        found = _read(path, expected, report=True)
         if found is None:
             started = time.perf_counter()
             found = build()
-            meta = {"kind": kind, "key": key, "build_seconds": round(time.perf_counter() - started, 3)}
+            meta = {**expected, "build_seconds": round(time.perf_counter() - started, 3)}
             try:
                 _write(path, found, meta)
             except OSError as error:
@@ -185,14 +193,23 @@ def _fetch(
     return found
 
 
-def _read(path: Path, *, report: bool = False) -> dict[str, NDArray[Any] | bytes] | None:
-    """Return the members of an entry, or None if there is none that can be read whole."""
+def _read(
+    path: Path, expected: Mapping[str, str], *, report: bool = False
+) -> dict[str, NDArray[Any] | bytes] | None:
+    """Return the members of an entry, or None if there is none that is whole and belongs to this key."""
     if not path.exists():
         return None
     try:
         with zipfile.ZipFile(path) as entry:
+            if any(info.compress_type != zipfile.ZIP_STORED for info in entry.infolist()):
+                raise ValueError("it is compressed, and genm writes no such entry")  # it could unpack to gigabytes
             meta = json.loads(entry.read("meta.json"))
-            return {name: _read_member(entry, name) for name in meta["members"]}
+            members = {name: _read_member(entry, name) for name in meta["members"]}
+        if {name: meta[name] for name in expected} != expected:
+            raise ValueError("it belongs to another key")
+        if meta["digest"] != content_key(members):
+            raise ValueError("its content has changed")
+        return members
     except _BROKEN as error:
         if report:  # one warning, by the process that builds it again
             warnings.warn(
@@ -214,7 +231,12 @@ def _read_member(entry: zipfile.ZipFile, name: str) -> NDArray[Any] | bytes:
 
 
 def _write(path: Path, members: Mapping[str, NDArray[Any] | bytes], meta: Mapping[str, object]) -> None:
-    """Write an entry under a temporary name and rename it in one step."""
+    """Write an entry under a temporary name and rename it in one step.
+
+    The caller holds the entry's lock, so other temporary files of this entry are those of killed processes.
+    """
+    for abandoned in path.parent.glob(f"{path.stem[:16]}*.part"):
+        abandoned.unlink(missing_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.stem[:16], suffix=".part")
     part = Path(name)
     try:
@@ -225,7 +247,8 @@ def _write(path: Path, members: Mapping[str, NDArray[Any] | bytes], meta: Mappin
                         target.write(content)
                     else:
                         np.lib.format.write_array(target, content, allow_pickle=False)
-            entry.writestr("meta.json", json.dumps({**meta, "members": list(members)}))
+            digest = content_key(dict(members))
+            entry.writestr("meta.json", json.dumps({**meta, "members": list(members), "digest": digest}))
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)

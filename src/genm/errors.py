@@ -4,7 +4,8 @@ GenmError                 something the caller can put right; `code` is stable, 
 ├── FetchError            something could not be downloaded (code "fetch")
 ├── FormatError           a file does not say what its format promises (code "format")
 ├── InputError            a value, table or combination of inputs that cannot be used (code "input")
-│   └── ExportError       a model or a setting that a search engine cannot take (code "export")
+│   ├── ExportError       a model or a setting that a search engine cannot take (code "export")
+│   └── WrongTypeError    a Python value of a type that cannot be used, also a TypeError (code "input")
 ├── MissingExtraError     an optional dependency is needed (code "extra")
 ├── ModelError            a model file is broken, of another version, or does not fit (code "model")
 ├── NotFittedError        a fuser was used before `fit` (code "not-fitted")
@@ -50,6 +51,10 @@ class ExportError(InputError):
     """A model or a setting that a search engine cannot take; says why and what comes nearest."""
 
     code = "export"
+
+
+class WrongTypeError(InputError, TypeError):
+    """A Python value of a type that cannot be used."""
 
 
 class MissingExtraError(GenmError, ImportError):

@@ -1,15 +1,26 @@
 """How numbers are written in text: differences, intervals, shares, p-values; text on one line."""
 
+import json
 import re
 
 NONE = "\u2013"
 """Stands where there is no number."""
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_DIRECTIONS = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
+_INVISIBLE = "\u2028\u2029\ufeff\ufff9-\ufffb\U000e0000-\U000e007f\ud800-\udfff"
+_CONTROL = re.compile(rf"[\x00-\x1f\x7f-\x9f{_DIRECTIONS}{_INVISIBLE}]")
+"""What changes how a terminal shows the text around it: commands, the direction of writing, line ends."""
+_CONTROL_IN_JSON = re.compile(rf"[\x7f-\x9f{_DIRECTIONS}{_INVISIBLE}]")
+"""The same, without what JSON escapes anyway."""
 
 
 def plain(text: str) -> str:
     """Return text on one line: control characters, tabs among them, are written as Python writes them."""
-    return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
+    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def plain_json(document: str) -> str:
+    """Return a JSON document whose strings hold no control characters but escapes for them."""
+    return _CONTROL_IN_JSON.sub(lambda found: json.dumps(found[0])[1:-1], document)
 
 
 def signed(value: float | None, places: int = 4) -> str:

@@ -75,8 +75,8 @@ def fuse_runs(
             f"weights: the method {method!r} takes none; only 'sum' does. For a weighted reciprocal rank "
             f"fusion normalise by 'reciprocal' and fuse by 'sum'."
         )
-    if top is not None and (isinstance(top, bool) or not isinstance(top, int) or top < 1):
-        raise InputError(f"top: expected a positive integer; found {top!r}.")
+    if top is not None and (isinstance(top, bool) or not isinstance(top, int) or not 0 < top < 2**63):
+        raise InputError(f"top: expected a positive integer of 64 bits; found {top!r:.40}.")
     aligned = as_aligned(runs, normalize=normalize, depth=depth)
     fused = fuse_scores(aligned, weights) if weights is not None else rule_scores(aligned, method, k=k)
     return _ranked(aligned, fused, name, top)

@@ -94,8 +94,16 @@ ENGINES: Mapping[str, Normalizer] = {
 """What search engines compute, as docs/normalizers.md describes it; `normalize=` takes these names too."""
 
 
+_SPELLINGS = {"min-max": "minmax", "z-score": "zscore", "identity": "none", "l-2": "l2"} | {
+    name.lower(): name for name in (*KINDS, *ENGINES)
+}
+"""Other spellings of the names, in lower case and with hyphens."""
+
+
 def normalizer_of(value: str | Normalizer) -> Normalizer:
     """Return the normaliser of that name (a kind, or one of ENGINES), or the given one, checked."""
+    if isinstance(value, str):
+        value = _SPELLINGS.get(value.lower().replace("_", "-").replace(" ", "-"), value)
     if isinstance(value, Normalizer):
         found = value
     elif value in ENGINES:

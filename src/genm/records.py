@@ -142,6 +142,8 @@ class Run(RowsByQuery[float]):
     doc: NDArray[np.int32]
     score: NDArray[np.float64]
     notes: tuple[Note, ...] = ()
+    tag: str = ""
+    """The tag on the first line of a TREC file, which names what wrote it; empty for other sources."""
 
     def __repr__(self) -> str:
         """Say what it is and how much it holds, on one line."""

@@ -138,10 +138,7 @@ def _fault(value: object, hint: Any, path: str) -> str:
         if isinstance(value, dict) and isinstance(container, type) and issubclass(container, msgspec.Struct):
             hints = get_type_hints(container, include_extras=True)
             if unknown := [key for key in value if key not in hints]:
-                return (
-                    f"{_prefix(path)}unknown key {', '.join(map(repr, unknown))}. "
-                    "A newer genm may have written this file."
-                )
+                return f"{_prefix(path)}unknown key {_listed(unknown)}. A newer genm may have written this file."
             for field in msgspec.structs.fields(container):
                 if field.name not in value and field.required:
                     return f'{_prefix(path)}expected the key "{field.name}"; it is missing. {EDITED}'
@@ -156,6 +153,13 @@ def _fault(value: object, hint: Any, path: str) -> str:
                 return _fault(item, item_hint, item_path)
     expected = " or ".join(map(_description, _options(hint)))
     return f"{_prefix(path)}expected {expected}; found {_shown(value)}. {EDITED}"
+
+
+def _listed(keys: list[str], most: int = 5) -> str:
+    """Return the first few keys, none of them longer than 60 characters."""
+    return ", ".join(f"{key!r:.60}" for key in keys[:most]) + (
+        f" and {len(keys) - most} more" if keys[most:] else ""
+    )
 
 
 def _options(hint: Any) -> tuple[Any, ...]:

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from genm import display
 from genm.align import Aligned, AlignedOrRuns, Depths, align_runs, as_aligned, named_runs
 from genm.errors import InputError
@@ -28,13 +30,15 @@ from genm.io import write_text
 from genm.learn import CotrainFuser, EqualFuser, ExactFuser, Fuser, find_method, make_fuser
 from genm.learn.objectives import with_level
 from genm.model import Model, save_model
-from genm.normalizers import Normalize, normalizers_of, per_ranker
+from genm.normalizers import Normalize, Normalizer, normalizers_of, per_ranker
 from genm.progress import Progress, silent
 from genm.records import Note, Qrels, Run, check_kind
 from genm.version import __version__
 
 LEARNED = "learned weights"
 """The row of the learned weights among those of the rankers."""
+FUSED_TAG = "genm"
+"""The tag of `genm fuse`, unless it is told another."""
 AUTO = "auto"
 _PROOF = ("certify", "seconds", "gap")
 _NOT_JUDGED = (
@@ -198,10 +202,12 @@ def train(
         text = "there is one run: its weight is 1, and there is nothing to learn. Give the others as well."
         notes.append(Note("single-run", 1, text))
     model = fuser.to_model()
+    notes += note_fused_runs(given, aligned)
     notes += note_zero_weights(model, aligned)
     if evidence is not None:
         model = with_evidence(model, aligned, evidence)
     if target is not None:
+        notes += note_ties(given, target, aligned.normalizers, aligned.depths)
         notes += note_obstacles(model, target, aligned)
         model = replace(model, target=target)
     tested = None
@@ -367,6 +373,54 @@ def _without_proof(fuser: Fuser) -> Fuser:
     other = copy.copy(fuser)
     other.certify = False
     return other
+
+
+def note_fused_runs(runs: Mapping[str, Run], aligned: Aligned) -> list[Note]:
+    """Warn when a run looks like a fusion of the others: as a ranker it would count them twice.
+
+    `genm fuse` writes the tag genm. Under any tag, a fused run holds exactly the documents of the others together.
+    """
+    if len(aligned.rankers) < 3:
+        return []
+    whole = np.asarray(aligned.retrieved.all(axis=0))
+    notes = []
+    for k, name in enumerate(aligned.rankers):
+        others = np.delete(aligned.retrieved, k, axis=1)
+        is_union = bool(whole[k] and whole.sum() == 1 and others.any(axis=1).all())
+        tagged = name in runs and runs[name].tag == FUSED_TAG
+        if tagged or is_union:
+            sign = f"its tag is {FUSED_TAG}" if tagged else "it holds exactly the documents of the others together"
+            text = (
+                f"the run {name} looks like the output of genm fuse ({sign}). A fused run among its rankers counts "
+                f"them twice, and its weight means little. Leave it out if it is one."
+            )
+            notes.append(Note("fused-run", 1, text))
+    return notes
+
+
+def note_ties(
+    runs: Mapping[str, Run], target: str, normalizers: Sequence[Normalizer], depths: Sequence[int | None]
+) -> list[Note]:
+    """Warn when an engine that fuses ranks has to order equal scores: its own order is not in the runs."""
+    n_lists = n_tied = 0
+    for run, normalizer, depth in zip(runs.values(), normalizers, depths, strict=True):
+        if normalizer.kind not in ("rank", "reciprocal"):
+            continue
+        place = np.arange(len(run.doc)) - np.repeat(run.starts[:-1], np.diff(run.starts))
+        same = (run.score[1:] == run.score[:-1]) & (place[1:] > 0)
+        if depth is not None:
+            same &= place[1:] <= depth
+        query = np.repeat(np.arange(len(run.queries)), np.diff(run.starts))
+        n_lists += len(run.queries)
+        n_tied += len(np.unique(query[1:][same]))
+    if not n_tied:
+        return []
+    text = (
+        f"{n_tied:,} of {n_lists:,} lists hold equal scores. {find_target(target).title} fuses ranks, and has its "
+        f"own order of equal scores; here their doc ids decide, so its results may differ for these queries. Write "
+        f"the lists in the engine's order with scores that differ, such as 1/rank."
+    )
+    return [Note("tied-ranks", n_tied, text)]
 
 
 def note_zero_weights(model: Model, aligned: Aligned) -> list[Note]:

@@ -117,7 +117,7 @@ def test_the_page_has_every_argument_and_verb(sections, path):
 def test_every_code_is_explained(page):
     codes = {e.code for e in vars(errors).values() if isinstance(e, type) and issubclass(e, errors.GenmError)}
     codes -= {errors.GenmError.code}
-    assert set(re.findall(r"^\| `([a-z-]+)` \|", page, re.MULTILINE)) == codes | {"system", "usage"}
+    assert set(re.findall(r"^\| `([a-z-]+)` \|", page, re.MULTILINE)) == codes | {"memory", "system", "usage"}
 
 
 def test_every_variable_is_one_that_is_read(page):

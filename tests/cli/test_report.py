@@ -118,8 +118,8 @@ def test_query_weights_belong_to_the_data(genm, here):
     ("words", "message"),
     [
         (("-o", "nowhere/r.html"), "expected a folder to write into; found no nowhere"),
-        (("-o", "bm25.trec"), "bm25.trec: expected a file to write; found an input"),
-        (("-o", "model.json"), "model.json: expected a file to write; found an input"),
+        (("-o", "bm25.trec"), "bm25.trec: expected a file that is not read here; found the same file"),
+        (("-o", "model.json"), "model.json: expected a file that is not read here; found the same file"),
         (("--texts", "nothing.tsv"), "nothing.tsv"),
         (("--format", "pdf"), "--format"),
         (("third=bm25.trec",), "expected runs named bm25, dense; unknown third"),

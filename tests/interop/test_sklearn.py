@@ -3,6 +3,7 @@
 import builtins
 import importlib
 import sys
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 import genm
-from genm.errors import InputError, MissingExtraError
+from genm.errors import GenmWarning, InputError, MissingExtraError
 from genm.evaluate import evaluate_run
 from genm.export import export_model
 from genm.model import fuse_with_model
@@ -29,6 +30,7 @@ from genm.interop.sklearn import FusionRegressor  # noqa: E402
 Data = tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]
 
 
+@pytest.mark.filterwarnings("ignore:fit. no qid was given")
 @parametrize_with_checks([FusionRegressor()])  # none is expected to fail
 def test_what_scikit_learn_checks(estimator: Any, check: Any) -> None:
     check(estimator)
@@ -108,7 +110,7 @@ def test_lists_need_their_queries() -> None:
 
 def test_a_missing_score_is_a_document_that_was_not_returned() -> None:
     X = np.array([[3.0, np.nan], [1.0, 2.0], [np.nan, 4.0]])
-    learned = FusionRegressor(normalize="minmax").fit(X, [1, 0, 1])
+    learned = FusionRegressor(normalize="minmax").fit(X, [1, 0, 1], qid=[0, 0, 0])
     assert learned.predict(X) == pytest.approx(
         np.array([1.0 * learned.weights_[0], 0.0, 1.0 * learned.weights_[1]])
     )
@@ -182,7 +184,7 @@ def test_fractions_count_by_the_level_or_not_at_all() -> None:
 def test_rows_sorted_by_label_gain_nothing() -> None:
     y = np.repeat([1, 0], 50)
     constant = np.ones((100, 1))
-    assert FusionRegressor().fit(constant, y).score(constant, y) < 0.75  # and not 1
+    assert FusionRegressor().fit(constant, y, qid=np.zeros(len(y))).score(constant, y) < 0.75  # and not 1
 
 
 def test_a_measure_of_ir_measures() -> None:
@@ -204,3 +206,13 @@ def test_the_library_is_asked_for_by_its_extra(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(builtins, "__import__", missing)
     with pytest.raises(MissingExtraError, match=r"pip install 'genm\[sklearn\]'"):
         importlib.import_module("genm.interop.sklearn")
+
+
+def test_rows_without_queries_are_one_query_and_a_warning_says_so() -> None:
+    X, y, _ = table()
+    with pytest.warns(GenmWarning, match=r"no qid was given, so all 180 rows are taken as one query. Pass qid="):
+        learned = FusionRegressor().fit(X, y)
+    assert learned.n_queries_ == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        FusionRegressor().fit(X, y, qid=np.zeros(len(X)))

@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import genm
 
 NOWHERE = "/dev/null/nowhere"
@@ -32,3 +34,60 @@ def test_kernels_work_where_no_folder_can_keep_them(tmp_path):
         [sys.executable, "-c", code, str(tmp_path)], env=env, capture_output=True, text=True, encoding="utf-8"
     )
     assert (found.returncode, found.stderr, found.stdout) == (0, "", "[1.   2.75]\n")
+
+
+KERNEL = """
+import numpy as np
+from genm._math.parallel import kernel
+
+@kernel
+def total(values):
+    out = 0.0
+    for i in range(len(values)):
+        out += values[i]
+    return out
+
+print(total(np.arange(4.0)), sum(total.stats.cache_hits.values()))
+"""
+
+
+def cut(content: bytes) -> bytes:
+    return content[: len(content) // 2]
+
+
+def flipped(content: bytes) -> bytes:
+    """Change one bit in the middle of the machine code."""
+    middle = len(content) // 2
+    return content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
+
+
+DAMAGES = {"emptied": lambda _: b"", "cut": cut, "flipped": flipped, "garbage": lambda _: b"\x80\x04garbage" * 99}
+
+
+@pytest.mark.parametrize("suffix", [".nbi", ".nbc"])
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_kernel_is_compiled_again(tmp_path: Path, suffix: str, damage: str) -> None:
+    script = tmp_path / "k.py"
+    script.write_text(KERNEL)
+
+    def run() -> tuple[int, str, str]:
+        env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "kept")}
+        done = subprocess.run([sys.executable, script], env=env, capture_output=True, text=True, encoding="utf-8")
+        return done.returncode, done.stdout, done.stderr
+
+    assert run() == (0, "6.0 0\n", "")
+    assert run() == (0, "6.0 1\n", "")
+    (path,) = (tmp_path / "kept").rglob(f"k.total*{suffix}")
+    path.write_bytes(DAMAGES[damage](path.read_bytes()))
+    assert run() == (0, "6.0 0\n", "")
+    assert run() == (0, "6.0 1\n", "")
+
+
+def test_a_kernel_that_cannot_be_kept_is_used(tmp_path: Path) -> None:
+    code = "import genm._math.parallel as p\np.IndexDataCacheFile._open_for_write = None\n"
+    broken = "def refuse(*_):\n    raise OSError(28, 'No space left on device')\n"
+    script = tmp_path / "k.py"
+    script.write_text(KERNEL.replace("@kernel", broken + code.replace("None", "refuse") + "\n@kernel"))
+    env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "kept")}
+    done = subprocess.run([sys.executable, script], env=env, capture_output=True, text=True, encoding="utf-8")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "6.0 0\n", "")

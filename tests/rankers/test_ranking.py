@@ -1,5 +1,7 @@
 """From a collection to runs: order, depth, what is left out, the cache, and the figures that must be reached."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from genm.ids import Ids
 from genm.rankers import PAPER_RANKERS, TextProfile, make_ranker, rank_collection, ranker_names, write_rankings
 from genm.rankers.tfidf import TfidfRanker
 from genm.read import read_run
-from genm.records import Collection, Qrels
+from genm.records import Collection, Qrels, make_qrels
 
 PLAIN = TextProfile("plain")
 NOTHING = Qrels(Ids.of([]), Ids.of([]), np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int32))
@@ -174,8 +176,10 @@ def test_single_rankers_reach_their_figures(smart_data, name):
 
 
 def test_rankings_are_written_with_judgments_and_texts(tmp_path):
-    one = collection({"d1": "red fox", "d2": "blue sea"}, {"q1": "fox"})
+    unjudged = collection({"d1": "red fox", "d2": "blue sea"}, {"q1": "fox"})
+    one = replace(unjudged, qrels=make_qrels([("q1", "d1", 1)], query_order=["q1"]))
     runs = rank_collection(one, ["tfidf"], cache=False)
+    assert list(write_rankings(unjudged, runs, tmp_path / "c")) == ["tfidf.trec"]
     paths = write_rankings(one, runs, tmp_path / "a" / "b")
     assert list(paths) == ["tfidf.trec", "qrels.txt"]
     assert all(path == tmp_path / "a" / "b" / name for name, path in paths.items())

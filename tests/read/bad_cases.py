@@ -5,6 +5,7 @@ import io
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,13 @@ def qrels(content: str, name: str = "some.qrels") -> Act:
         return as_dict(read), read.notes
 
     return act
+
+
+def mapped(folder: Path, lenient: bool, grades: str) -> tuple[Any, tuple[Note, ...]]:
+    path = folder / "some.qrels"
+    path.write_text("q1 0 a 0.7\nq1 0 b 0.2\n")
+    read = read_qrels(path, lenient=lenient, grades=grades)
+    return as_dict(read), read.notes
 
 
 def made(source: Any) -> Act:
@@ -170,6 +178,7 @@ N_MANY = 20_000
 MANY = "".join(f"q1 Q0 {i * 7919 % 99991:x}-{i} {i} {N_MANY - i} t\n" for i in range(N_MANY))
 GZIP = gzip.compress(MANY.encode())
 ZST = zstandard.compress(MANY.encode())
+BOMB = gzip.compress(b"\n" * (65 << 20))
 COLUMNS = {"query_id": ["q1", "q1"], "doc_id": ["a", "b"], "score": [3.0, 2.0]}
 BEIR_TEXTS = {"d1": "T one", "d2": "two"}
 BEIR = (BEIR_TEXTS, ("q1",), {"q1": {"d1": 1}})
@@ -186,6 +195,7 @@ CASES: dict[str, Case] = {
     "folder": Case(a_folder),
     "empty-file": Case(run(b""), place=r"some\.run", result={}),
     "only-comments": Case(run("# nothing\n\n"), place=r"some\.run", result={}, also="comment-lines"),
+    "gzip-bomb": Case(run(BOMB, "some.run.gz"), place=r"some\.run\.gz"),
     "zip-archive": Case(run(b"PK\x03\x04 and more"), place=r"some\.run"),
     "truncated-gzip": Case(run(GZIP[:-200], "some.run.gz"), place=r"some\.run\.gz", result=beginning_of_many),
     "truncated-zst": Case(run(ZST[:-5], "some.run.zst"), place=r"some\.run\.zst", result=beginning_of_many),
@@ -207,11 +217,15 @@ CASES: dict[str, Case] = {
     "crlf": Case(run((A + B).replace("\n", "\r\n")), result=BOTH),
     "tabs-and-spaces": Case(run("  q1\tQ0  a\t \t1 3.0\tt \t\n" + B), result=BOTH),
     "blank-lines": Case(run("\n" + A + "\n \t\n" + B + "\n"), result=BOTH),
-    "comment-lines": Case(run("# one\n" + A + "  # two, with six columns 1 2.0\n" + B), result=BOTH, count=2),
+    "comment-lines": Case(run("# one\n" + A + "# two, with six columns 1 2.0\n" + B), result=BOTH, count=2),
+    "hash-after-space": Case(run(" #q1 Q0 a 1 3.0 t\n"), result={"#q1": {"a": 3.0}}),
+    "mark-inside": Case(run(A.encode() + b"\xef\xbb\xbf" + B.encode()), place=":2", result=BOTH),
     "no-last-line-end": Case(run((A + B).rstrip()), result=BOTH),
     "cut-short": Case(run(A + "q1 Q0 b 2"), place=":2", result=ONE),
     "too-few-columns": Case(run("q1 Q0 b 2 2.0\n" + A), place=":1", result=ONE),
     "space-in-doc-id": Case(run(A + "q1 Q0 b c 2 2.0 t\n"), place=":2", result=ONE),
+    "text-after-tag": Case(run(A + "q1 Q0 b 2 2.0 my own tag\n"), result=BOTH),
+    "shifted-columns": Case(run(A + "q1 Q0 doc 7 2 2.0 t\n"), place=":2", result=ONE),
     "long-line": Case(run(A + "x" * 10_000_000 + "\n"), place=":2", result=ONE),
     "header-line": Case(run("query Q0 document rank score tag\n" + A), place=":1", result=ONE),
     "score-not-a-number": Case(run(A + "q1 Q0 b 2 abc t\n"), place=":2", result=ONE),
@@ -246,6 +260,7 @@ CASES: dict[str, Case] = {
     "qrels-text": Case(qrels("q1 0 a 1\nq1 0 b yes\n"), place=":2", result={"q1": {"a": 1}}),
     "qrels-half": Case(qrels("q1 0 a 1\nq1 0 b 0.5\n"), place=":2", result={"q1": {"a": 1}}),
     "qrels-huge": Case(qrels("q1 0 a 1\nq1 0 b 3000000000\n"), place=":2", result={"q1": {"a": 1}}),
+    "qrels-lowest": Case(qrels("q1 0 a -2147483648\n"), result={"q1": {"a": -(2**31)}}),
     "qrels-whole-decimal": Case(qrels("q1 0 a 2.0\n"), result={"q1": {"a": 2}}),
     "qrels-negative": Case(qrels("q1 0 a 1\nq1 0 b -2\n"), result={"q1": {"a": 1, "b": -2}}),
     "qrels-conflict": Case(qrels("q1 0 a 1\nq1 0 a 2\nq1 0 a 0\n"), place=":2", result={"q1": {"a": 2}}, count=2),
@@ -269,7 +284,17 @@ CASES: dict[str, Case] = {
     "table-leading-zeros": Case(run("qid,docno,score\n007,a,3\n", "some.csv"), result={"007": {"a": 3.0}}),
     "table-open-quote": Case(run('qid,docno,score\nq1,a,3\nq1,"b,2\n', "some.csv"), place=":3", result=ONE),
     "table-long-cell": Case(
-        run("qid,docno,score\nq1,a,3\nq1,b,2," + "x" * 10_000_000 + "\n", "some.csv"), place=":3"
+        run("qid,docno,score\nq1,a,3\nq1,b,2," + "x" * 10_000_000 + "\n", "some.csv"), place=":3", result=ONE
+    ),
+    "table-after-quote": Case(run('qid,docno,score\nq1,a,3\nq1,"b"c,2\n', "some.csv"), place=":3", result=ONE),
+    "table-carriage-return": Case(
+        run("qid,docno,score\nq1,a,3\nq1,b\r,2\n", "some.csv"), place=":3", result=ONE, count=2
+    ),
+    "table-last-separator": Case(
+        run("qid\tdocno\tscore\nq1\ta\t3\nq0\td0\tx\t", "some.tsv"), place=":3", result=ONE
+    ),
+    "table-control-character": Case(
+        run("qid,docno,score\nq1,a,3\nq1,b\0,2\nq\x1b[2J,a,1\n", "some.csv"), place=":4", result=ONE, count=2
     ),
     "parquet-damaged": Case(run(parquet(COLUMNS)[:-30], "some.parquet"), place=r"some\.parquet"),
     "frame-integer-ids": Case(
@@ -300,6 +325,14 @@ CASES: dict[str, Case] = {
     "dict-none": Case(made({"q1": {"a": 3.0, "b": None}}), place=r"\['q1'\]\['b'\]", result=ONE),
     "dict-text-score": Case(made({"q1": {"a": 3.0, "b": "3.0"}}), place=r"\['q1'\]\['b'\]", result=ONE),
     "dict-truth-score": Case(made({"q1": {"a": 3.0, "b": True}}), place=r"\['q1'\]\['b'\]", result=ONE),
+    "dict-huge-score": Case(made({"q1": {"a": 3.0, "b": 10**400}}), place=r"\['q1'\]\['b'\]", result=ONE),
+    "dict-tiny-score": Case(
+        made({"q1": {"a": 3.0, "b": Fraction(1, 10**400)}}),
+        place=r"\['q1'\]\['b'\]",
+        result={"q1": {"a": 3.0, "b": 0.0}},
+    ),
+    "dict-surrogate": Case(made({"q1": {"a": 3.0, "\ud800": 2.0}}), place=r"\['q1'\]\['\\ud800'\]", result=ONE),
+    "dict-huge-id": Case(made({"q1": {"a": 3.0, 10**5000: 2.0}}), place=r"\['q1'\]\[a value.*\]", result=ONE),
     "dict-nan": Case(made({"q0": {"a": float("nan")}, "q1": {"a": 3.0}}), place=r"\['q0'\]\['a'\]", result=ONE),
     "dict-numpy": Case(made({"q1": {"a": np.float32(3), "b": np.int64(2)}}), result=BOTH),
     "dict-no-documents": Case(made({"q1": {"a": 3.0}, "q2": {}}), result=ONE),
@@ -311,6 +344,44 @@ CASES: dict[str, Case] = {
     "qrels-dict-numpy": Case(
         made_qrels({"q1": {"a": np.int64(1), "b": np.bool_(True), "c": True, "d": 2.0}}),
         result={"q1": {"a": 1, "b": 1, "c": 1, "d": 2}},
+    ),
+    "json-cut": Case(run('{"q1": {"a": 3.0, "b"', "some.json"), place=":1"),
+    "json-twice": Case(
+        run('{"q1": {"a": 3.0, "b": 1, "b": 2}}', "some.json"),
+        place='some.json, query "q1", document "b"',
+        result=BOTH,
+    ),
+    "json-text": Case(run('{"q1": {"a": 3.0, "b": "high"}}'), place='query "q1", document "b"', result=ONE),
+    "json-null": Case(run('{"q1": {"a": 3.0, "b": null}}'), place='query "q1", document "b"', result=ONE),
+    "json-nan": Case(run('{"q1": {"a": 3.0, "b": NaN}}'), place='query "q1", document "b"', result=ONE),
+    "json-too-large": Case(run('{"q1": {"a": 3.0, "b": 1e400}}'), place='query "q1", document "b"', result=ONE),
+    "json-surrogate": Case(
+        run('{"q1": {"a": 3.0, "\\ud800": 1}}'), place=r'query "q1", document "\\ud800"', result=ONE
+    ),
+    "json-deep": Case(run('{"q1": ' + "[" * 100_000, "some.json"), place=":1"),
+    "json-flat": Case(run('{"q1": 3.0}', "some.json"), place="some.json"),
+    "json-no-document": Case(
+        qrels('[{"query": "q1", "ratings": [{"rating": "1"}, {"docId": "a", "rating": "1.0"}]}]'),
+        place='query "q1", document None',
+        result={"q1": {"a": 1}},
+    ),
+    "qrels-mapped": Case(
+        lambda folder, lenient: mapped(folder, lenient, "from=0.5"), result={"q1": {"a": 1, "b": 0}}, count=2
+    ),
+    "beir-big-number": Case(
+        beir(corpus=entry("d1", "one", "T") + entry("d2", "two") + '{"_id": "d3", "n": ' + "9" * 5000 + "}\n"),
+        place=r"corpus\.jsonl:3",
+        result=BEIR,
+    ),
+    "beir-surrogate": Case(
+        beir(corpus=entry("d1", "one", "T") + entry("d2", "two") + '{"_id": "d3", "text": "\\ud800"}\n'),
+        place=r"corpus\.jsonl:3",
+        result=BEIR,
+    ),
+    "beir-key-twice": Case(
+        beir(corpus=entry("d1", "one", "T") + entry("d2", "two") + '{"_id": "d3", "_id": "d4", "text": "x"}\n'),
+        place=r"corpus\.jsonl:3",
+        result=BEIR,
     ),
     "beir-no-qrels": Case(beir(test=None)),
     "beir-not-json": Case(

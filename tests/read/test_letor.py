@@ -62,3 +62,9 @@ def test_an_empty_file() -> None:
     with pytest.raises(FormatError, match="expected lines such as 2 qid:7"):
         read_letor(io.StringIO("# nothing\n"))
     assert read_letor(io.StringIO(""), lenient=True).runs == ()
+
+
+def test_few_bytes_never_make_a_huge_table() -> None:
+    text = "0 qid:1 10000:1\n" + "".join(f"0 qid:{i} 1:1\n" for i in range(2000))
+    with pytest.raises(FormatError, match=r"expected LETOR text that unpacks to at most"):
+        read_letor(io.StringIO(text))

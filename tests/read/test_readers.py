@@ -73,7 +73,7 @@ def test_formats_are_found(name: str, content: str, shape: Shape, form: str) -> 
 def test_unknown_formats_are_refused(tmp_path) -> None:  # type: ignore[no-untyped-def]
     path = tmp_path / "x"
     path.write_text("q Q0 d 1 2 t\n")
-    with pytest.raises(InputError, match="format: expected one of trec, csv, tsv, parquet; found 'xml'"):
+    with pytest.raises(InputError, match="format: expected one of trec, csv, tsv, parquet, json; found 'xml'"):
         read_run(path, format="xml")  # type: ignore[arg-type]
 
 

@@ -2,15 +2,18 @@
 
 import gzip
 import io
+import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import zstandard
 from read.bad_cases import as_dict
 
-from genm.errors import FormatError
+from genm.errors import FormatError, InputError
 from genm.read import read_run, sources
 
 TEXT = "q1 Q0 a 1 3.0 t\nq1 Q0 b 2 2.0 t\n"
@@ -55,27 +58,96 @@ def test_open_files(tmp_path: Path) -> None:
         read_run(io.StringIO("q1\n"))
 
 
-def test_no_source_at_all() -> None:
-    with pytest.raises(TypeError, match="expected a path, '-' or an open file; found int"):
-        read_run(7)
+@pytest.mark.parametrize("source", [7, None, b"x.trec", float])
+def test_no_source_at_all(source: Any) -> None:
+    with pytest.raises(
+        TypeError, match="expected a path, '-', an open file, a dictionary or a frame; found"
+    ) as caught:
+        read_run(source)
+    assert isinstance(caught.value, InputError)
 
 
-def test_large_files_are_mapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_open_file_that_gives_neither_text_nor_bytes() -> None:
+    class Odd:
+        def read(self) -> int:
+            return 7
+
+    with pytest.raises(InputError, match="expected an open file that gives text or bytes; found int"):
+        read_run(Odd())
+
+
+def test_a_path_that_no_file_can_have() -> None:
+    with pytest.raises(FormatError, match=r'expected a readable file; found the name "a\\x00b"'):
+        read_run("a\0b")
+
+
+SHRINKING = """
+import os, sys
+from genm.read import read_run
+path = sys.argv[1]
+def cut(task, done, total):
+    os.truncate(path, 10)
+run = read_run(path, progress=cut)
+print(len(run.doc), run.docs[len(run.docs) - 1], len(run.notes))
+"""
+
+
+def test_a_file_that_shrinks_after_it_was_read_does_no_harm(tmp_path: Path) -> None:
+    path = tmp_path / "x.trec"
+    path.write_text("".join(f"q{i // 1000} Q0 document-{i} {i} {-i} t\n" for i in range(200_000)))
+    assert path.stat().st_size > 4 << 20
+    done = subprocess.run([sys.executable, "-c", SHRINKING, path], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "200000 document-199999 0\n", "")
+
+
+@pytest.mark.parametrize("change", ["shrink", "grow", "rewrite"])
+def test_a_file_that_changes_while_it_is_read_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
     path = tmp_path / "x.trec"
     path.write_text(TEXT)
-    calls: list[int] = []
-    mapped = sources.mmap.mmap
+    made = np.empty
 
-    def counted(*args: Any, **options: Any) -> Any:
-        calls.append(1)
-        return mapped(*args, **options)
+    def changed(*args: Any, **options: Any) -> Any:
+        with path.open("r+b") as file:
+            file.truncate(20) if change == "shrink" else file.write(TEXT.encode() * (1 + (change == "grow")))
+        os.utime(path, ns=(1, 1))
+        return made(*args, **options)
 
-    monkeypatch.setattr(sources.mmap, "mmap", counted)
-    assert as_dict(read_run(path)) == DATA
-    assert calls == []
-    monkeypatch.setattr(sources, "_MAP_FROM", 1)
-    assert as_dict(read_run(path)) == DATA
-    assert calls == [1]
+    monkeypatch.setattr(sources.np, "empty", changed)
+    with pytest.raises(FormatError, match=r"expected a readable file; found one that changed meanwhile, from 32"):
+        read_run(path)
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zstandard.compress])
+def test_the_limit_of_what_a_file_unpacks_to(pack: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    packed = pack(TEXT.encode() * 1000)
+    monkeypatch.setenv("GENM_MAX_UNPACKED", "32000")
+    read_run(io.BytesIO(packed), duplicates="max")
+    monkeypatch.setenv("GENM_MAX_UNPACKED", "31999")
+    with pytest.raises(FormatError, match=r"unpacks to at most 31,999 bytes; found more.* set GENM_MAX_UNPACKED"):
+        read_run(io.BytesIO(packed), lenient=True)
+    monkeypatch.setenv("GENM_MAX_UNPACKED", "1 GB")
+    with pytest.raises(InputError, match="GENM_MAX_UNPACKED: expected a number of bytes, such as 20G"):
+        read_run(io.BytesIO(packed))
+
+
+def test_the_limit_follows_the_size_of_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GENM_MAX_UNPACKED", raising=False)
+    assert [sources.unpack_limit(n) for n in (0, 1 << 20, 1 << 40)] == [64 << 20, 100 << 20, 64 << 30]
+    monkeypatch.setenv("GENM_MAX_UNPACKED", "2g")
+    assert sources.unpack_limit(10) == 2 << 30
+
+
+def test_a_piece_of_packed_data_unpacks_to_little() -> None:
+    """The limit is looked at after each piece, so no piece may unpack to gigabytes."""
+    bomb = zstandard.compress(bytes(256 << 20), 19)
+    assert len(bomb) < 16 << 10
+    sizes = [
+        len(piece)
+        for piece, _ in sources._members(np.frombuffer(bomb, np.uint8), sources._MAKERS["zstandard"], 512)
+    ]
+    assert max(sizes) <= 16 << 20
 
 
 @pytest.mark.parametrize("suffix", PACKINGS)

@@ -1,6 +1,8 @@
 """Frames and Parquet files under the column names people use."""
 
+import csv
 import io
+import os
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -14,7 +16,16 @@ from hypothesis import strategies as st
 from read.bad_cases import as_dict
 
 from genm.errors import FormatError
-from genm.read import qrels_from_dict, qrels_from_frame, read_qrels, read_run, run_from_dict, run_from_frame, tables
+from genm.read import (
+    qrels_from_dict,
+    qrels_from_frame,
+    read_qrels,
+    read_run,
+    run_from_dict,
+    run_from_frame,
+    sources,
+    tables,
+)
 from genm.read.diagnostics import Diagnostics
 from genm.read.tables import DOC_COLUMNS, QUERY_COLUMNS, VALUE_COLUMNS, id_texts, numbers_of
 
@@ -100,7 +111,8 @@ def test_parquet(tmp_path: Path) -> None:
 
 def test_missing_columns_are_named() -> None:
     with pytest.raises(
-        FormatError, match=r"^qrels: expected a column named relevance or label or rel or score; found"
+        FormatError,
+        match=r"^qrels: expected a column named relevance or label or rel or rating or grade or score; found",
     ):
         read_qrels(pl.DataFrame({"qid": ["q"], "docno": ["a"]}))
 
@@ -196,6 +208,80 @@ def test_lines_are_those_of_an_editor(monkeypatch: pytest.MonkeyPatch, slow: boo
         monkeypatch.setattr(tables, "_fast", lambda *_, **__: None)
     with pytest.raises(FormatError, match=r":6: expected a decimal number as score; found \"x\""):
         read_run(io.StringIO('\nqid,docno,score\n\nq,"a\nb",3\nr,c,x\n'))
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    st.lists(
+        st.sampled_from(["q1", "d", "3", ",", ",", "\n", "\r\n", "\r", '"', " ", "x", "\0", "\x0b"]), max_size=14
+    )
+)
+def test_the_quick_parser_agrees_with_the_csv_module(parts: list[str]) -> None:
+    text = "qid,docno,score\nq0,d0,1\n" + "".join(parts)
+    report = Diagnostics("x", lenient=False)
+    source = sources.TextSource("x.csv", np.frombuffer(bytearray(text.encode()), np.uint8))
+    header = ["qid", "docno", "score"]
+    frame = tables._fast(source.text, text, ",", header, has_header=True)
+    if frame is not None:
+        rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
+        assert [list(row) for row in frame.rows()] == [row for row in rows[1:] if row]
+        numbers = [n for n, _ in tables._records(text, ",", header, has_header=True, report=report)]
+        assert len(numbers) == len(frame)
+        lines = text.replace("\r\n", "\n").split("\n")
+        assert [lines[n - 1].split(",") for n in numbers] == [list(row) for row in frame.rows()]
+
+
+def test_plain_tables_take_the_quick_parser(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "_records", None)
+    assert as_dict(read_run(io.StringIO("qid,docno,score\r\n\r\nq,a b,3\r\n"))) == {"q": {"a b": 3.0}}
+
+
+def test_a_row_of_separators_is_not_dropped() -> None:
+    with pytest.raises(FormatError, match=r":3: expected text as query id"):
+        read_run(io.StringIO("qid,docno,score\nq,a,3\n,,\nq,b,2\n"))
+
+
+def test_a_damaged_parquet_file_is_read_or_refused(capfd: pytest.CaptureFixture[str]) -> None:
+    """polars panics at some of these, which is no Exception, and writes Rust's stack to standard error."""
+    file = io.BytesIO()
+    columns = {"query_id": [f"q{i % 7}" for i in range(500)], "doc_id": [f"d{i}" for i in range(500)]}
+    pl.DataFrame({**columns, "score": np.arange(500.0)}).write_parquet(file)
+    whole, draw = file.getvalue(), np.random.default_rng(0)
+    refused = 0
+    for _ in range(150):
+        content = bytearray(whole)
+        for at in draw.integers(4, len(content), 3):
+            content[at] = draw.integers(256)
+        try:
+            read_run(io.BytesIO(bytes(content)))
+        except FormatError:
+            refused += 1
+    assert refused > 50
+    assert capfd.readouterr().err == ""
+
+
+def test_a_panic_is_an_error_and_other_output_is_kept(capfd: pytest.CaptureFixture[str]) -> None:
+    class PanicException(BaseException):  # the name that polars gives it
+        pass
+
+    @tables._quiet_panics()
+    def write_and_raise(text: bytes, error: BaseException) -> None:
+        os.write(2, text)
+        raise error
+
+    with pytest.raises(tables._PanicError, match="index out of bounds"):
+        write_and_raise(b"thread panicked\n", PanicException("index out of bounds"))
+    with pytest.raises(KeyboardInterrupt):
+        write_and_raise(b"another thread\n", KeyboardInterrupt())
+    assert capfd.readouterr().err == "another thread\n"
+
+
+@pytest.mark.parametrize("columns", [{"doc_id": ["d"] * 3_000_000}, {"doc_id": ["d" * 1000] * 100_000}])
+def test_a_parquet_file_of_few_bytes_and_many_rows_is_refused(columns: dict[str, list[str]]) -> None:
+    n, file = len(columns["doc_id"]), io.BytesIO()
+    pl.DataFrame({"query_id": ["q"] * n, **columns, "score": [1.0] * n}).write_parquet(file, compression="zstd")
+    with pytest.raises(FormatError, match="expected a Parquet file that unpacks to at most"):
+        read_run(io.BytesIO(file.getvalue()))
 
 
 def test_an_empty_table_and_one_without_header() -> None:

@@ -125,10 +125,10 @@ def test_columns_are_those_of_split(parts: list[str], last_end: bool, chunk: int
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(trec, "CHUNK", chunk)
         parsed = parse_lines(array(content), RUN, lambda done: None)
-    split = [x.split() for x in content.encode().split(b"\n")]
-    filled = [x for x in split if x and not x[0].startswith(b"#")]
-    assert parsed.n_comments == sum(bool(x) and x[0].startswith(b"#") for x in split)
-    rows = [x for x in filled if len(x) == 6]
+    lines = content.encode().split(b"\n")
+    filled = [x.split() for x in lines if x.strip() and not x.startswith(b"#")]
+    assert parsed.n_comments == sum(x.startswith(b"#") for x in lines)
+    rows = [x for x in filled if len(x) >= 6]  # Python decides about longer ones
     text = content.encode()
     assert [text[a : a + n] for a, n in zip(parsed.doc_at.tolist(), parsed.doc_length.tolist(), strict=True)] == [
         x[2] for x in rows
@@ -149,7 +149,7 @@ def test_columns_are_those_of_split(parts: list[str], last_end: bool, chunk: int
     values = parsed.bits.view(np.float64)
     decimal = re.compile(rb"-?[0-9]+(\.[0-9]+)?(e[0-9]+)?")
     assert [v for v in values.tolist() if v == v] == [float(x[4]) for x in rows if decimal.fullmatch(x[4])]
-    doubtful = [i for i, x in enumerate(rows) if not decimal.fullmatch(x[4])]
+    doubtful = [i for i, x in enumerate(rows) if not decimal.fullmatch(x[4]) or len(x) > 6]
     assert [row for row in parsed.doubt_row.tolist() if row >= 0] == doubtful
     assert parsed.doubt_row.tolist().count(-1) == len(filled) - len(rows)
 

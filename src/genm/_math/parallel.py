@@ -10,14 +10,18 @@ No kernel lets the compiler reorder sums or fuse products with sums: results wou
 Fast sums use `genm._math.lanes`.
 """
 
+import io
 import os
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar, cast
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from typing import IO, Any, TypeVar, cast
 
 import numba
 import numpy as np
+from numba.core.caching import IndexDataCacheFile
 
 from genm._typing import Ints
 
@@ -40,11 +44,50 @@ def kept(**options: Any) -> Callable[[F], F]:
 
     def compile_later(function: F) -> F:
         try:
-            return cast("F", numba.njit(cache=True, **options)(function))
+            dispatcher = numba.njit(cache=True, **options)(function)
         except RuntimeError:  # "cannot cache function"
             return cast("F", numba.njit(**options)(function))
+        stored = dispatcher._cache._cache_file  # numba has no public way to check what it loads
+        stored.__class__ = _CheckedCacheFile
+        return cast("F", dispatcher)
 
     return compile_later
+
+
+class _CheckedCacheFile(IndexDataCacheFile):
+    """The files of a compiled kernel, each followed by a digest of its content.
+
+    A file that is cut short or changed is not loaded, and the kernel is compiled again. The digest comes after the
+    content, where numba's own reader does not look. Where nothing can be written (a full disk, say), the kernel is
+    used and not kept.
+    """
+
+    def save(self, key: Any, data: Any) -> None:
+        with suppress(OSError):
+            super().save(key, data)
+
+    def _load_index(self) -> Any:
+        return super()._load_index() if _is_whole(self._index_path) else {}
+
+    def _load_data(self, name: str) -> Any:
+        return super()._load_data(name) if _is_whole(self._data_path(name)) else None
+
+    @contextmanager
+    def _open_for_write(self, path: str) -> Iterator[IO[bytes]]:
+        with super()._open_for_write(path) as file:
+            content = io.BytesIO()
+            yield content
+            file.write(content.getvalue() + sha256(content.getvalue()).digest())
+
+
+def _is_whole(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            content = file.read()
+    except OSError:
+        return False
+    size = sha256().digest_size
+    return sha256(content[:-size]).digest() == content[-size:]
 
 
 def kernel(function: F) -> F:

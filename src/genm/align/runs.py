@@ -230,7 +230,9 @@ def _grades(
     entry = np.arange(len(qrels.doc)) + np.repeat(joined.at[-1] - qrels.starts[:-1], lengths)
     row = joined.entries[entry]
     found = row != alignment.NOWHERE
-    relevance[joined.starts[query[found]] + row[found]] = qrels.relevance[found]
+    # The lowest grade of 32 bits stands for "not judged"; no measure tells negative grades apart.
+    judged = np.maximum(qrels.relevance[found], UNJUDGED + np.int32(1))
+    relevance[joined.starts[query[found]] + row[found]] = judged
     starts, left = grouped_grades(query[~found], qrels.relevance[~found], n_queries)
     return relevance, starts, left
 
@@ -264,8 +266,8 @@ def _check_several(runs: object) -> None:
 
 
 def _depth(depth: int | None) -> int | None:
-    if depth is not None and (isinstance(depth, bool) or not isinstance(depth, int) or depth < 1):
-        raise InputError(f"depth: expected a positive integer, or None; found {depth!r}.")
+    if depth is not None and (isinstance(depth, bool) or not isinstance(depth, int) or not 0 < depth < 2**63):
+        raise InputError(f"depth: expected a positive integer of 64 bits, or None; found {depth!r:.40}.")
     return depth
 
 

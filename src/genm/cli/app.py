@@ -97,7 +97,10 @@ class LazyGroup(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the verb."""
         with detect_broken_pipe():
-            return super().invoke(ctx)
+            try:
+                return super().invoke(ctx)
+            except EOFError as error:  # the parser would take it for an interrupt
+                raise RuntimeError("a read ended too early; this is a bug in genm") from error
 
 
 class Verb(TyperCommand):
@@ -226,6 +229,8 @@ def exit_code(work: Callable[[], object]) -> int:
         return BROKEN_PIPE
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
+    except MemoryError:
+        return _fault("memory", "the data do not fit into memory. Use a smaller --depth or smaller files.")
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
         _drop_output()

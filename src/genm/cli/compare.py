@@ -44,6 +44,7 @@ def compare(
     resamples: Annotated[int, typer.Option(help="Resamples of bootstrap and randomisation.", metavar="N")] = 10_000,
     seed: Annotated[int, typer.Option(help="Seed of the resamples.", metavar="N", min=0)] = 0,
     skip_missing: options.SkipMissing = False,
+    grades: options.Grades = options.WHOLE_GRADES,
     lenient: options.Lenient = False,
     duplicates: options.Duplicates = options.DuplicateRule.error,
     output: console.Output = console.Format.table,
@@ -53,7 +54,7 @@ def compare(
     options.named_paths(runs, qrels)
     chosen: dict[str, Any] = {"tests": options.split_list(tests)} if tests else {}
     with console.progress_bars() as progress:
-        judged = options.read_judgments(qrels, lenient=lenient, progress=progress)
+        judged = options.read_judgments(qrels, lenient=lenient, grades=grades, progress=progress)
         loaded = options.read_runs(runs, lenient=lenient, duplicates=duplicates, progress=progress)
         results = genm.evaluate_runs(loaded, judged, wanted, skip_missing=skip_missing)
         found = genm.compare_runs(

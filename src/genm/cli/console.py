@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from genm.cli.compilation import announce_compilation
-from genm.formatting import plain
+from genm.formatting import plain, plain_json
 from genm.progress import Progress, silent, terminal_bars
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def show(
 
 def print_json(value: Any) -> None:
     """Print one JSON document; a number that is not finite is null."""
-    text = json.dumps(_finite(value), indent=2, ensure_ascii=False, allow_nan=False)
+    text = plain_json(json.dumps(_finite(value), indent=2, ensure_ascii=False, allow_nan=False))
     print_lines(text.split("\n"))  # line by line: an unbuffered stream drops the rest of a partial write
 
 
@@ -202,8 +202,8 @@ def can_print(letters: str) -> bool:
 
 
 def weight_text(weight: float) -> str:
-    """Return a weight with four decimals; a small weight that is not 0 never looks like 0."""
-    return f"{weight:.4f}" if weight == 0.0 or abs(weight) >= 0.00005 else f"{weight:.0e}"
+    """Return a weight with four decimals; a small weight never looks like 0, unless it is rounding error."""
+    return f"{weight:.4f}" if abs(weight) < 1e-12 or abs(weight) >= 0.00005 else f"{weight:.0e}"
 
 
 def say(text: str) -> None:

@@ -29,6 +29,7 @@ def evaluate(
     measures: options.Measures = None,
     per_query: Annotated[bool, typer.Option("--per-query", "-q", help="Also print every query.")] = False,
     skip_missing: options.SkipMissing = False,
+    grades: options.Grades = options.WHOLE_GRADES,
     lenient: options.Lenient = False,
     duplicates: options.Duplicates = options.DuplicateRule.error,
     output: console.Output = console.Format.table,
@@ -37,7 +38,7 @@ def evaluate(
     wanted = genm.parse_measures(options.split_list(measures or [DEFAULT]))
     options.named_paths(runs, qrels)
     with console.progress_bars() as progress:
-        judged = options.read_judgments(qrels, lenient=lenient, progress=progress)
+        judged = options.read_judgments(qrels, lenient=lenient, grades=grades, progress=progress)
         loaded = options.read_runs(runs, lenient=lenient, duplicates=duplicates, progress=progress)
         results = genm.evaluate_runs(loaded, judged, wanted, skip_missing=skip_missing)
     of_runs = [(*run.notes, *results[name].notes) for name, run in loaded.items()]

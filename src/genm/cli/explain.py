@@ -319,7 +319,7 @@ def explain(
     ] = None,
     measure: Annotated[
         str | None,
-        typer.Option("--measure", help="Measure; default: the model's.", metavar="MEASURE"),
+        typer.Option("--measure", "-m", help="Measure; default: the model's.", metavar="MEASURE"),
     ] = None,
     method: Annotated[str | None, typer.Option(help="Method; default: the model's.", metavar="NAME")] = None,
     folds: Annotated[int, typer.Option(help="Folds of the cross-validation.", metavar="N", min=2)] = 5,
@@ -328,6 +328,7 @@ def explain(
     margin: Annotated[float, typer.Option(help="A loss below this is negligible.", metavar="NUMBER")] = 0.005,
     seed: Annotated[int, typer.Option(help="Seed of folds, orders and resamples.", metavar="N", min=0)] = 0,
     plot: Annotated[str | None, typer.Option(help="Draw the figures into this SVG.", metavar="FILE")] = None,
+    grades: options.Grades = options.WHOLE_GRADES,
     lenient: options.Lenient = False,
     duplicates: options.Duplicates = options.DuplicateRule.error,
     output: console.Output = console.Format.table,
@@ -337,13 +338,17 @@ def explain(
     names = options.named_paths(runs, qrels)
     if plot == options.STDIN:
         raise InputError("--plot -: a picture is written to a file. Name one, such as worth.svg.")
-    options.check_output(plot)
+    options.check_output(plot, (*names.values(), qrels, model))
     learned = genm.load_model(model)
     genm.model.check_rankers(learned, tuple(names), place=model)
     if plot is not None:
         genm.plotting.new_figure(1.0, 1.0)  # a missing extra is an error before the long work, not after it
     with console.progress_bars() as progress:
-        judged = None if qrels is None else options.read_judgments(qrels, lenient=lenient, progress=progress)
+        judged = (
+            None
+            if qrels is None
+            else options.read_judgments(qrels, lenient=lenient, grades=grades, progress=progress)
+        )
         loaded = options.read_runs(runs, lenient=lenient, duplicates=duplicates, progress=progress)
         aligned = learned.align(loaded, judged)
         for run in loaded.values():

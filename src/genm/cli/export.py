@@ -72,8 +72,7 @@ def export(
         raise InputError("--format belongs to --list; the engine decides the format of an export. Leave it out.")
     if model_path is None:
         raise InputError("expected a model file of genm fit; found none. To see the engines: genm export --list")
-    options.check_output(path)
-    options.named_paths(runs or [])
+    options.check_output(path, (model_path, *options.named_paths(runs or []).values()))
     model = genm.load_model(model_path)
     target = genm.export.find_target(to or _trained_for(model, model_path))
     said = _settings(settings or [])
@@ -89,7 +88,13 @@ def export(
             loss = genm.export.measured_loss(model, target.name, loaded, at=TOP, settings=said)
         for run in loaded.values():
             console.say_notes(run.notes)
-    console.say_notes(exported.notes)
+    remarks = [note for note in exported.notes if note.code == "engine"]
+    console.say_notes(note for note in exported.notes if note.code != "engine")
+    if runs:
+        in_order = {name: loaded[name] for name in model.rankers}
+        console.say_notes(genm.training.note_ties(in_order, target.name, model.normalizers, model.depths))
+    if remarks:
+        console.say(f"{len(remarks)} remarks on how {target.title} ranks: docs/engines/{target.name}.md")
     if loss is not None:
         console.say(
             f"measured on the runs: {target.title} changes the top {loss.at} of {loss.n_changed:,} of "

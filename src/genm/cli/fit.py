@@ -13,6 +13,7 @@ from genm.cli.compilation import compile_in_background
 from genm.cli.export import target_names
 from genm.errors import InputError
 from genm.formatting import p_text
+from genm.io import check_outputs
 
 Certify = Annotated[
     bool, typer.Option("--certify", help="With exact: prove how much could be gained at most.", show_default=False)
@@ -271,7 +272,8 @@ def fit(
         typer.Option(help="One of the methods above.", metavar="NAME", autocompletion=lambda: list(METHODS)),
     ] = None,
     measure: Annotated[
-        str, typer.Option("--measure", help="What to maximise, such as AP, nDCG@10, RR@10.", metavar="MEASURE")
+        str,
+        typer.Option("--measure", "-m", help="What to maximise, such as AP, nDCG@10, RR@10.", metavar="MEASURE"),
     ] = "AP",
     rel: options.Level = 1,
     normalize: Annotated[
@@ -290,6 +292,7 @@ def fit(
     point: Point = None,
     folds: Annotated[int, typer.Option(help="Folds of the cross-validation.", metavar="N", min=2)] = 5,
     seed: Annotated[int, typer.Option(help="Seed of folds, starts and resamples.", metavar="N", min=0)] = 0,
+    grades: options.Grades = options.WHOLE_GRADES,
     lenient: options.Lenient = False,
     duplicates: options.Duplicates = options.DuplicateRule.error,
     output: console.Output = console.Format.table,
@@ -299,7 +302,10 @@ def fit(
 ) -> None:
     """Read, train, save, print."""
     names = options.named_paths(runs, qrels, test_qrels, query_weights)
-    options.check_output(model_path, standard=False)
+    inputs = (*names.values(), qrels, test_qrels, query_weights)
+    options.check_output(model_path, inputs, standard=False)
+    if model_path is not None:
+        check_outputs([genm.evidence.evidence_path(model_path)], inputs)
     settings: dict[str, Any] = {
         "method": method,
         "measure": measure,
@@ -314,9 +320,15 @@ def fit(
     }
     genm.training.check_training(tuple(names), judged=qrels is not None, **settings)
     with console.progress_bars() as progress, compile_in_background(exact=certify) as kernels_are_ready:
-        judged = None if qrels is None else options.read_judgments(qrels, lenient=lenient, progress=progress)
+        judged = (
+            None
+            if qrels is None
+            else options.read_judgments(qrels, lenient=lenient, grades=grades, progress=progress)
+        )
         test = (
-            None if test_qrels is None else options.read_judgments(test_qrels, lenient=lenient, progress=progress)
+            None
+            if test_qrels is None
+            else options.read_judgments(test_qrels, lenient=lenient, grades=grades, progress=progress)
         )
         loaded = options.read_runs(runs, lenient=lenient, duplicates=duplicates, progress=progress)
         weights = None if query_weights is None else genm.read.read_query_weights(query_weights)

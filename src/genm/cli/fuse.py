@@ -67,7 +67,7 @@ def fuse(
 ) -> None:
     """Read, align, fuse, write."""
     names = options.named_paths(runs, model)
-    options.check_output(output)
+    options.check_output(output, (*names.values(), model))
     _check_options(method, weights, model, normalize, depth, k)
     given = None if weights is None else options.weights_by_name(weights, names)
     kinds, cut = options.normalizers(normalize or []), options.depths(depth or [])

@@ -22,6 +22,7 @@ def inspect(
     runs: options.Runs,
     qrels: Annotated[str | None, typer.Option(help="Judgments.", metavar="FILE")] = None,
     depth: options.Depth = None,
+    grades: options.Grades = options.WHOLE_GRADES,
     lenient: options.Lenient = False,
     duplicates: options.Duplicates = options.DuplicateRule.error,
     output: console.Output = console.Format.table,
@@ -29,7 +30,11 @@ def inspect(
     """Read, align, print what is there."""
     options.named_paths(runs, qrels)
     with console.progress_bars() as progress:
-        judged = None if qrels is None else options.read_judgments(qrels, lenient=lenient, progress=progress)
+        judged = (
+            None
+            if qrels is None
+            else options.read_judgments(qrels, lenient=lenient, grades=grades, progress=progress)
+        )
         loaded = options.read_runs(runs, lenient=lenient, duplicates=duplicates, progress=progress)
         cut = options.depths(depth or [])
         aligned = genm.align_runs(loaded, judged, normalize="none", depth=cut, progress=progress)

@@ -11,15 +11,22 @@ import typer
 
 import genm
 from genm.errors import InputError
+from genm.io import check_outputs
 from genm.progress import Progress, silent
 
 STDIN = "-"
+WHOLE_GRADES = "whole"
+"""That of `genm.read`, whose import would make the help slow."""
 
 Lenient = Annotated[bool, typer.Option("--lenient", help="Repair errors where possible, and say how many.")]
 Judgments = Annotated[str, typer.Argument(help="Judgments: TREC qrels or a table.", metavar="QRELS")]
 Runs = Annotated[list[str], typer.Argument(help="Runs as NAME=FILE, or FILE (named after itself).", metavar="RUN")]
 OutputFile = Annotated[
     str, typer.Option("--output", "-o", help="File to write; - is standard output.", metavar="FILE")
+]
+Grades = Annotated[
+    str,
+    typer.Option("--grades", help="Fractions as grades: whole, round, times=N, from=N.", metavar="RULE"),
 ]
 Level = Annotated[int, typer.Option("--rel", help="Lowest grade that counts as relevant.", metavar="GRADE")]
 Depth = Annotated[
@@ -124,18 +131,21 @@ def read_runs(
     }
 
 
-def read_judgments(path: str, *, lenient: bool, progress: Progress = silent) -> "genm.Qrels":
+def read_judgments(
+    path: str, *, lenient: bool, grades: str = WHOLE_GRADES, progress: Progress = silent
+) -> "genm.Qrels":
     """Read the judgments."""
-    return genm.read_qrels(path, lenient=lenient, progress=progress)
+    return genm.read_qrels(path, lenient=lenient, grades=grades, progress=progress)
 
 
-def check_output(path: str | None, *, standard: bool = True) -> None:
-    """Refuse a file that could not be written, before the work and not after it.
+def check_output(path: str | None, inputs: Iterable[str | None] = (), *, standard: bool = True) -> None:
+    """Refuse a file that could not be written, or that is read, before the work and not after it.
 
-    `standard` says whether standard output (-) is allowed.
+    `inputs` are all files that the command reads; `standard` says whether standard output (-) is allowed.
     """
     if path is None:
         return
+    check_outputs([path], inputs)
     if path == STDIN:
         if not standard:
             raise InputError("-o -: a model is written to a file. Name one, such as model.json.")
@@ -174,8 +184,8 @@ def depths(values: Sequence[str]) -> "int | dict[str, int] | None":
 
 def positive_integer(option: str, text: str, expected: str = "expected a positive integer") -> int:
     """Return the number that an option is given; `expected` says what else the option takes."""
-    if not (text.isascii() and text.isdigit()) or int(text) < 1:
-        raise InputError(f"{option} {text}: {expected}.")
+    if not (text.isascii() and text.isdigit()) or len(text) > 18 or int(text) < 1:
+        raise InputError(f"{option} {text:.40}: {expected}.")
     return int(text)
 
 

@@ -9,20 +9,23 @@ import typer
 import genm
 from genm.cli import console, options
 from genm.cli.app import make_verb
-from genm.io import make_folder
+from genm.errors import InputError
+from genm.io import check_outputs, make_folder
 
 DEFAULT = "tfidf,lsa,plsi,ldi"
 DEFAULT_TOP, ALL = "1000", "all"
 TEXT = f"""Rank a collection's documents for its queries: one TREC run per ranker, and the judgments.
 
-COLLECTION is a name (see `genm collections list`), a BEIR folder, or irds: and an id of ir_datasets. Rankers:
-tfidf, lsa, plsi, ldi (the paper's), bm25, and dense ones with the extra `dense`; without --rankers they are
-{DEFAULT}. Runs hold the top {DEFAULT_TOP} documents of each query; --top {ALL} writes every document. Fitted
-rankers are cached on disk, so a second run is quick."""
+COLLECTION is a name (see `genm collections list`), a BEIR folder, or irds: and an id of ir_datasets; with --queries
+it is a file or folder of documents (TREC, SMART, JSON lines, CSV, TSV). Rankers: tfidf, lsa, plsi, ldi (the
+paper's), bm25, and dense ones with the extra `dense`; without --rankers they are {DEFAULT}. Runs hold the
+top {DEFAULT_TOP} documents of each query; --top {ALL} writes every document. Fitted rankers are cached on disk,
+so a second run is quick."""
 EXAMPLES = (
     "genm rank pydocs --rankers tfidf,lsa,plsi,ldi -o runs/",
     "genm rank med --data ~/collections --profile paper -o med-runs/",
     "genm rank med --top all -o med-runs/",
+    "genm rank articles/ --queries topics.txt --qrels qrels.txt -o runs/",
 )
 
 
@@ -53,6 +56,12 @@ def rank(
         str | None, typer.Option(help="Folder of the SMART collections; else GENM_DATA.", metavar="DIR")
     ] = None,
     split: Annotated[str, typer.Option(help="Which judgments of a BEIR folder.", metavar="NAME")] = "test",
+    queries: Annotated[
+        str | None, typer.Option(help="Queries of your own documents, in the same forms.", metavar="FILE")
+    ] = None,
+    qrels: Annotated[str | None, typer.Option(help="With --queries: the judgments.", metavar="FILE")] = None,
+    grades: options.Grades = options.WHOLE_GRADES,
+    lenient: options.Lenient = False,
 ) -> None:
     """Load, rank, write."""
     wanted = {name: genm.rankers.make_ranker(name) for name in options.split_list(rankers or [DEFAULT])}
@@ -62,9 +71,18 @@ def rank(
         if profile is Profiles.paper:
             words = genm.rankers.paper_profile(genm.collections.smart_stopwords(data=data))
         words = replace(words, stem=stem)
-        loaded = genm.collections.load_collection(collection, data=data, split=split)
+        if queries is None:
+            if qrels is not None or lenient or grades != options.WHOLE_GRADES:
+                raise InputError("--qrels, --grades and --lenient belong to --queries. Give it, or leave them out.")
+            loaded = genm.collections.load_collection(collection, data=data, split=split)
+        else:
+            loaded = genm.collections.read_collection(
+                collection, queries, qrels, lenient=lenient, grades=grades, progress=progress
+            )
         n_docs = max(1, len(loaded.doc_ids))
         folder = make_folder(output)  # before the long work, not after it
+        names = (*(f"{name}.trec" for name in wanted), "qrels.txt", "docs.tsv", "queries.tsv")
+        check_outputs((folder / name for name in names), (*genm.collections.files_of(collection), queries, qrels))
         runs = genm.rankers.rank_collection(
             loaded, wanted, top=min(depth or n_docs, n_docs), profile=words, progress=progress
         )
@@ -75,7 +93,8 @@ def rank(
         console.say(f"note: runs hold the top {top} of {n_docs:,} documents of each query; --top {ALL} writes all.")
     for name, run in runs.items():
         console.say(f"wrote {folder / name}.trec: {len(run.queries):,} queries, {len(run.doc):,} rows")
-    console.say(f"wrote {folder / 'qrels.txt'}")
+    if len(loaded.qrels.queries):
+        console.say(f"wrote {folder / 'qrels.txt'}")
     if texts:
         console.say(f"wrote {folder / 'docs.tsv'} and {folder / 'queries.tsv'}")
 

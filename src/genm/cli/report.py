@@ -2,7 +2,6 @@
 
 import shlex
 import sys
-from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -58,6 +57,7 @@ def report(
     form: Annotated[
         ReportFormat | None, typer.Option("--format", help="html, md, json or tex.", metavar="FORMAT")
     ] = None,
+    grades: options.Grades = options.WHOLE_GRADES,
     lenient: options.Lenient = False,
     duplicates: options.Duplicates = options.DuplicateRule.error,
     path: options.OutputFile = "-",
@@ -65,19 +65,20 @@ def report(
     """Read, align, report, write."""
     others = (qrels, query_weights, texts, query_texts)
     named = options.named_paths(runs, *others)
-    options.check_output(path)
+    evidence = str(genm.evidence.evidence_path(model_path))
+    options.check_output(path, (model_path, evidence, *named.values(), *others))
     kind = form or _by_name(path)
-    _check_not_read(path, (model_path, *named.values(), *others))
     if kind is ReportFormat.html and path == options.STDIN and sys.stdout.isatty():
         raise InputError("expected a file for the HTML page; found a terminal. Name one: -o report.html")
     model = genm.load_model(model_path)
     genm.model.check_rankers(model, tuple(named), model_path)
     chosen = {"--query-weights": query_weights, "--texts": texts, "--query-texts": query_texts}
     chosen |= {"--queries": None if queries is None else f"{queries}", "--title": title}
+    chosen |= {"--grades": None if grades == options.WHOLE_GRADES else grades}
     command = _command(runs, path, kind, {"--model": model_path, "--qrels": qrels, **chosen})
     files = {"judgments": qrels, "query weights": query_weights, "texts": texts, "query texts": query_texts}
     with console.progress_bars() as progress:
-        judged = options.read_judgments(qrels, lenient=lenient, progress=progress)
+        judged = options.read_judgments(qrels, lenient=lenient, grades=grades, progress=progress)
         loaded = options.read_runs(runs, lenient=lenient, duplicates=duplicates, progress=progress)
         aligned = genm.align_runs(
             {name: loaded[name] for name in model.rankers},
@@ -120,17 +121,6 @@ def _by_name(path: str) -> ReportFormat:
     for packing in (".gz", ".zst"):
         name = name.removesuffix(packing)
     return suffixes.get(Path(name).suffix, ReportFormat.html)
-
-
-def _check_not_read(path: str, inputs: Iterable[str | None]) -> None:
-    """Refuse to write over what is read."""
-    if path == options.STDIN or not Path(path).exists():
-        return
-    for name in inputs:
-        if name not in (None, options.STDIN) and Path(name).exists() and Path(path).samefile(name):
-            raise InputError(
-                f"{path}: expected a file to write; found an input, which would be lost. Name another."
-            )
 
 
 def _command(runs: list[str], path: str, form: ReportFormat, chosen: dict[str, str | None]) -> str:

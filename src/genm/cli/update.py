@@ -26,6 +26,7 @@ def update(
     model_path: Annotated[
         str | None, typer.Option("--output", "-o", help="Where to write; else over the model.", metavar="FILE")
     ] = None,
+    grades: options.Grades = options.WHOLE_GRADES,
     lenient: options.Lenient = False,
     duplicates: options.Duplicates = options.DuplicateRule.error,
     output: console.Output = console.Format.table,
@@ -35,13 +36,13 @@ def update(
     if model_path is None and not Path(model).is_file() and (model == options.STDIN or Path(model).exists()):
         raise InputError(f"--model {model}: expected -o FILE as well; there is no file to write the model back to.")
     target = model_path or model
-    options.check_output(target, standard=False)
+    options.check_output(target, (*names.values(), qrels), standard=False)
     with locked(model, waiting=lambda: console.say(f"waiting for another update of {model}")):
         before = genm.load_model(model)
         genm.model.check_rankers(before, tuple(names), model)
         n_before = genm.learn.OnlineFuser.from_model(before).n_seen_  # refuses a model without a stream
         with console.progress_bars() as progress:
-            judged = options.read_judgments(qrels, lenient=lenient, progress=progress)
+            judged = options.read_judgments(qrels, lenient=lenient, grades=grades, progress=progress)
             loaded = options.read_runs(runs, lenient=lenient, duplicates=duplicates, progress=progress)
             aligned = before.align(loaded, judged)
             after = genm.learn.update_model(before, aligned)

@@ -1,7 +1,8 @@
 """Test collections: texts, queries and judgments, by name.
 
 `load_collection` knows the names of `collection_names`, folders in BEIR's layout and, as `irds:ID`, whatever
-ir_datasets has. The readers below it take more options.
+ir_datasets has. `read_collection` takes files of documents, queries and judgments. The readers below take more
+options.
 """
 
 import os
@@ -12,6 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from genm.collections.fetch import get_collection
+from genm.collections.files import files_of, read_collection
 from genm.collections.irds import load_irds
 from genm.collections.pydocs import load_pydocs
 from genm.collections.sample import write_sample
@@ -33,6 +35,7 @@ __all__ = [
     "DESCRIPTIONS",
     "collection_facts",
     "collection_names",
+    "files_of",
     "get_collection",
     "is_available",
     "load_collection",
@@ -41,6 +44,7 @@ __all__ = [
     "load_pydocs",
     "load_smart",
     "merge_collections",
+    "read_collection",
     "smart_stopwords",
     "write_sample",
 ]
@@ -77,9 +81,10 @@ def load_collection(name: str, *, data: str | os.PathLike[str] | None = None, sp
     folder = Path(name).expanduser()
     if any(folder.glob("corpus.jsonl*")):
         return read_beir(folder, split=split)
+    files = " Documents in files need their queries too: genm rank DOCUMENTS --queries FILE, or read_collection."
     raise InputError(
         f"{name!r}: expected one of {', '.join(DESCRIPTIONS)}, a folder with corpus.jsonl, or irds:ID; "
-        "found none of these"
+        f"found {'other files.' + files if folder.exists() else 'none of these'}"
     )
 
 

@@ -16,7 +16,7 @@ from typing import Literal
 from genm.errors import FormatError, InputError
 from genm.records import Collection, Note, Qrels, make_qrels
 
-_RECORD = re.compile(r"\.I\s+(\d+)\s*")
+_RECORD = re.compile(r"\.I\s+([0-9]{1,18})\s*")
 _FIELD = re.compile(r"\.([A-HJ-Z])\s*")
 
 NOT_TEXT = frozenset("NX")

@@ -32,6 +32,7 @@ _COLUMNS = (
     "n_worse",
     "n_equal",
 )
+_MOST_RESAMPLES = 10_000_000
 _MAKE_THEM = "Give what genm.evaluate_run returned for each run."
 
 
@@ -196,8 +197,10 @@ def _check_options(tests: Sequence[str], correction: str, confidence: float, n_r
         raise InputError(f"correction: expected {' or '.join(get_args(Correction))}; found {correction!r}.")
     if not 0.0 < confidence < 1.0:
         raise InputError(f"confidence: expected a number between 0 and 1, such as 0.95; found {confidence!r}.")
-    if n_resamples < 1:
-        raise InputError(f"n_resamples: expected 1 or more, 10000 is usual; found {n_resamples!r}.")
+    if not 1 <= n_resamples <= _MOST_RESAMPLES:
+        raise InputError(
+            f"n_resamples: expected 1 to {_MOST_RESAMPLES:,}, 10000 is usual; found {n_resamples!r:.40}."
+        )
 
 
 def _check_list(given: object) -> None:

@@ -31,6 +31,7 @@ Game = Callable[[int], Floats]
 EXACT_UP_TO = 12
 """Rankers whose subsets are all gone through; of more, orders are sampled."""
 ORDERS = 100
+_MOST_ORDERS = 1_000_000
 """Sampled orders, half of them the reverse of the others, unless the caller says how many."""
 NEGLIGIBLE_LOSS = 0.005
 """A loss below this counts as nothing."""
@@ -271,8 +272,10 @@ def _check(aligned: Aligned, confidence: float, margin: float, orders: int | Non
         raise InputError(f"confidence: expected a number between 0 and 1, such as 0.95; found {confidence!r}.")
     if not 0.0 <= margin < np.inf:
         raise InputError(f"margin: expected a number of at least 0, such as {NEGLIGIBLE_LOSS}; found {margin!r}.")
-    if orders is not None and (orders < 4 or orders % 2):
-        raise InputError(f"orders: expected an even number of at least 4, such as {ORDERS}; found {orders!r}.")
+    if orders is not None and (not 4 <= orders <= _MOST_ORDERS or orders % 2):
+        raise InputError(
+            f"orders: expected an even number from 4 to {_MOST_ORDERS:,}, such as {ORDERS}; found {orders!r:.40}."
+        )
 
 
 def _sampled(values: SubsetValues, orders: int, seed: int) -> tuple[Floats, Floats]:

@@ -49,10 +49,14 @@ def resolved(
             )
     notes = [note for part in parts for note in _guessed(part.ranker, own[part.ranker], said[part.ranker])]
     kinds = {own[part.ranker].get("type", "") for part in parts}
-    for setting in (*target.settings, *target.ranker_settings):
-        if setting.stands_in in kinds and not any(k.split(".")[-1] == setting.name for k in given):
-            text = f"{setting.default} marks the place of {setting.what}: put in each query's own."
-            notes.append(Note("placeholder", 1, text))
+    marks = [
+        f"{setting.default} for {setting.what}"
+        for setting in (*target.settings, *target.ranker_settings)
+        if setting.stands_in in kinds - {""} and not any(k.split(".")[-1] == setting.name for k in given)
+    ]
+    if marks:
+        text = f"Placeholders, to replace for each query: {', '.join(marks)}."
+        notes.append(Note("placeholder", len(marks), text))
     return shared, own, notes
 
 

@@ -3,6 +3,7 @@
 A table of scores has a row per document and a column per ranker.
 """
 
+import warnings
 from collections.abc import Sequence
 from numbers import Integral
 from typing import Any, Self, TypeVar
@@ -14,7 +15,7 @@ from genm._math.scaling import scale_lists
 from genm._typing import Floats
 from genm.align import UNJUDGED, Aligned
 from genm.align.aligned import offsets
-from genm.errors import InputError, MissingExtraError
+from genm.errors import GenmWarning, InputError, MissingExtraError
 from genm.evaluate import Measure, MeasureLike, evaluate_aligned, parse_measure
 from genm.fuse import fuse_scores
 from genm.ids import Ids, encode
@@ -140,6 +141,13 @@ class FusionRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # s
     def fit(self, X: ArrayLike, y: ArrayLike, *, qid: ArrayLike | None = None) -> Self:
         """Learn the weights of the columns; y holds relevance grades, `qid` each row's query."""
         scores, labels = self._checked(X, y, reset=True)
+        if qid is None:
+            warnings.warn(
+                f"fit: no qid was given, so all {len(scores):,} rows are taken as one query. Pass qid= with each "
+                "row's query, or qid=np.zeros(len(X)) if it is one.",
+                GenmWarning,
+                stacklevel=2,
+            )
         table = ScoreTable(scores, qid)
         aligned = table.aligned(self._rankers(), self.normalize, self._grades(labels))
         self.fuser_ = make_fuser(self.method, measure=self.measure, **self._options()).fit(aligned)

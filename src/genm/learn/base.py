@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from genm import charts, display
 from genm._math.linear_algebra import weighted_mean
 from genm._typing import Floats
-from genm.align import Aligned, AlignedOrRuns, as_aligned, renormalize
+from genm.align import Aligned, AlignedOrRuns, as_aligned, renormalize, select_rankers
 from genm.errors import ConvergenceWarning, InputError, NotFittedError
 from genm.evaluate import AlignedEvaluator, Measure, MeasureLike, parse_measure
 from genm.fuse import fuse_runs
@@ -149,6 +149,8 @@ class Fuser(ABC):
         if not isinstance(runs, Aligned):
             return self.to_model().align(runs, qrels)
         aligned = as_aligned(runs, qrels)
+        if aligned.rankers != self.rankers_ and sorted(aligned.rankers) == sorted(self.rankers_):
+            aligned = select_rankers(aligned, self.rankers_)
         self._check_rankers(aligned.rankers)
         if aligned.depths != self.depths_:
             raise InputError(

@@ -103,7 +103,7 @@ def write_rankings(
     texts: bool = False,
     progress: Progress = silent,
 ) -> dict[str, Path]:
-    """Write NAME.trec for every run, and qrels.txt; return the paths by file name.
+    """Write NAME.trec for every run, and qrels.txt if there are judgments; return the paths by file name.
 
     With `texts` also docs.tsv and queries.tsv, which `genm report` reads. The folder is made if need be.
     """
@@ -111,8 +111,10 @@ def write_rankings(
     for n, (name, run) in enumerate(runs.items()):
         progress("writing", n, len(runs))
         write_run(run, place / f"{name}.trec")
-    write_qrels(collection.qrels, place / "qrels.txt")
-    names = [*(f"{name}.trec" for name in runs), "qrels.txt"]
+    names = [f"{name}.trec" for name in runs]
+    if len(collection.qrels.queries):
+        write_qrels(collection.qrels, place / "qrels.txt")
+        names.append("qrels.txt")
     if texts:
         write_texts(collection.doc_ids, collection.doc_texts, place / "docs.tsv")
         write_texts(collection.query_ids, collection.query_texts, place / "queries.tsv")

@@ -1,19 +1,15 @@
 """Read folders in BEIR's layout: corpus.jsonl, queries.jsonl and qrels/<split>.tsv, plain or compressed."""
 
-import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from genm.errors import FormatError
+from genm.errors import FormatError, WrongTypeError
 from genm.progress import Progress, silent
 from genm.read.diagnostics import Diagnostics, shown
 from genm.read.readers import read_qrels
-from genm.read.sources import TextSource, decoded, open_source
+from genm.read.sources import open_source
+from genm.read.texts import read_texts
 from genm.records import Collection, Note
-
-_EXAMPLE = '{"_id": "d1", "title": "...", "text": "..."}'
 
 
 def read_beir(
@@ -24,6 +20,8 @@ def read_beir(
     A document's text is its title and its text. Queries that the split does not judge are left out, as in
     BEIR; notes say how many, and how many judgments are about unknown queries or documents.
     """
+    if not isinstance(folder, str | os.PathLike):
+        raise WrongTypeError(f"folder: expected a path; found {type(folder).__name__}. Name a folder in BEIR form.")
     root = Path(folder)
     documents, notes = _texts(_named(root, "corpus.jsonl"), lenient, progress)
     topics, topic_notes = _texts(_named(root, "queries.jsonl"), lenient, progress)
@@ -68,50 +66,4 @@ def _named(root: Path, name: str) -> Path:
 def _texts(path: Path, lenient: bool, progress: Progress) -> tuple[dict[str, str], tuple[Note, ...]]:  # noqa: FBT001
     """Return the text of each id."""
     report = Diagnostics(str(path), lenient=lenient)
-    texts: dict[str, str] = {}
-    for line, entry in _entries(open_source(path, report, progress), report, progress):
-        key, title, text = entry.get("_id"), entry.get("title", ""), entry.get("text")
-        if isinstance(key, int) and not isinstance(key, bool):
-            report.say("integer-ids", 1, f"_id is the integer {key}: read as text", line=line)
-            key = str(key)
-        if not isinstance(key, str) or not key or not isinstance(text, str) or not isinstance(title, str):
-            report.fault(
-                "entry", line=line, expected=f"an object with _id and text, such as {_EXAMPLE}",
-                found=shown(json.dumps(entry)),
-                advice="Give every entry both, as text.", repair="the entry was left out",
-            )  # fmt: skip
-        elif key in texts:
-            report.fault(
-                "id-twice", line=line, expected="each _id once", found=f"{shown(key)} again",
-                advice="Remove one of the two.", repair="the first was kept",
-            )  # fmt: skip
-        else:
-            texts[key] = f"{title} {text}".strip()
-    if not texts:
-        report.fault(
-            "empty", line=None, expected=f"lines such as {_EXAMPLE}", found="none",
-            advice="See how the file was made.", repair="read as empty",
-        )  # fmt: skip
-    return texts, report.notes
-
-
-def _entries(source: TextSource, report: Diagnostics, progress: Progress) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield line number and object of each line."""
-    lines = decoded(source, report).split("\n")  # not splitlines: a text may hold other separators
-    for number, line in enumerate(lines, 1):
-        if number % 65_536 == 0 or number == len(lines):
-            progress(f"reading {source.name}", number, len(lines))
-        if not line.strip():
-            continue
-        why = "not an object"
-        try:
-            entry = json.loads(line)
-        except json.JSONDecodeError as error:
-            entry, why = None, error.msg
-        if isinstance(entry, dict):
-            yield number, entry
-        else:
-            report.fault(
-                "json", line=number, expected="one JSON object a line", found=f"{shown(line)} ({why})",
-                advice="See that the file is not cut short.", repair="the line was left out",
-            )  # fmt: skip
+    return read_texts(open_source(path, report, progress), report, progress), report.notes

@@ -21,12 +21,20 @@ def shown(found: object) -> str:
         size, unit = len(found), "bytes"
         text = found[: 4 * SHOWN].decode("utf-8", "backslashreplace")
     else:
-        text = found if isinstance(found, str) else f"{found!r}"
+        text = found if isinstance(found, str) else described(found)
         size, unit = len(text), "characters"
     cut = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text[:SHOWN])
     if size > SHOWN and len(text) > SHOWN:
         return f'"{cut}..." ({size:,} {unit})'
     return f'"{cut}"' if isinstance(found, bytes | str) else cut
+
+
+def described(value: object) -> str:
+    """Return a value as Python writes it."""
+    try:
+        return repr(value)
+    except ValueError:  # Python writes no integer of more than 4,300 digits
+        return f"a value of type {type(value).__name__} that cannot be written out"
 
 
 class Diagnostics:

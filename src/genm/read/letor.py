@@ -13,7 +13,7 @@ from genm.ids import encode
 from genm.progress import Progress, silent
 from genm.read.diagnostics import Diagnostics, shown
 from genm.read.rows import Duplicates, Rows, as_qrels, as_run, segments
-from genm.read.sources import FileSource, decoded, name_of, open_source
+from genm.read.sources import FileSource, check_unpacked, decoded, name_of, open_source
 from genm.read.trec import judge_number
 from genm.records import Qrels, Run
 
@@ -51,13 +51,15 @@ def read_letor(
     query and its position, and a note says so. A missing feature is 0, as in SVMrank, which is noted too.
     """
     report = Diagnostics(name_of(source), lenient=lenient)
-    lines = _parsed(decoded(open_source(source, report, progress), report), report, progress)
+    content = decoded(open_source(source, report, progress), report)
+    lines = _parsed(content, report, progress)
     if not lines:
         report.fault(
             "empty", line=None, expected=f"lines such as {_EXAMPLE}", found="none",
             advice="See how the file was made.", repair="read as empty",
         )  # fmt: skip
     n_features = max((max(line.features, default=0) for line in lines), default=0)
+    check_unpacked(8 * len(lines) * n_features, len(content), "LETOR text", report)
     matrix = np.zeros((len(lines), n_features))
     for row, line in enumerate(lines):
         for feature, value in line.features.items():

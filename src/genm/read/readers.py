@@ -9,7 +9,8 @@ from typing import Any, Literal, NamedTuple, get_args
 from genm.errors import InputError
 from genm.progress import Progress, silent
 from genm.read.diagnostics import Diagnostics, shown
-from genm.read.rows import Duplicates, Rows, as_qrels, as_run
+from genm.read.json_tables import read_json
+from genm.read.rows import WHOLE_GRADES, Duplicates, Rows, as_qrels, as_run, check_grades
 from genm.read.sources import FileSource, TextSource, name_of, open_source, text_bytes
 from genm.read.tables import (
     SEPARATORS,
@@ -23,10 +24,10 @@ from genm.read.tables import (
     run_from_dict,
     run_from_frame,
 )
-from genm.read.trec import QRELS, RUN, WEIGHTS, Shape, read_rows
+from genm.read.trec import QRELS, RUN, WEIGHTS, Shape, first_tag, looks_like, read_rows
 from genm.records import Qrels, Run
 
-Format = Literal["trec", "csv", "tsv", "parquet"]
+Format = Literal["trec", "csv", "tsv", "parquet", "json"]
 
 
 def _never(_: TextSource, __: Shape) -> bool:
@@ -52,8 +53,22 @@ def _read_table(form: str, source: TextSource, shape: Shape, report: Diagnostics
     return frame_rows(frame, shape.value, report, place, line)
 
 
-def _is_parquet(source: TextSource, _: Shape) -> bool:
-    return text_bytes(source.text, 0, 4) == b"PAR1" or source.suffix in (".parquet", ".pq")
+def _read_json(source: TextSource, shape: Shape, report: Diagnostics, _: Progress) -> Rows:
+    return read_json(source, shape.value, report)
+
+
+def _is_json(source: TextSource, shape: Shape) -> bool:
+    """Whether the text begins as JSON does; a query id hardly begins with these signs."""
+    head = text_bytes(source.text, 0, 4096).lstrip()
+    first, second = head[:1], head[1:].lstrip()[:1]
+    if looks_like(_first_line(source).encode(), shape):
+        return False
+    return (first == b"{" and second in (b'"', b"}")) or (first == b"[" and second in (b"{", b"]"))
+
+
+def _is_parquet(source: TextSource, shape: Shape) -> bool:
+    marked = text_bytes(source.text, 0, 4) == b"PAR1" and not looks_like(_first_line(source).encode(), shape)
+    return marked or source.suffix in (".parquet", ".pq")
 
 
 def _first_line(source: TextSource) -> str:
@@ -80,6 +95,7 @@ _FORMATS: dict[Format, _FormatReader] = {
     "parquet": _FormatReader(_read_parquet, _is_parquet),
     "csv": _FormatReader(partial(_read_table, "csv"), partial(_has_header, "csv"), _is_named_csv),
     "tsv": _FormatReader(partial(_read_table, "tsv"), partial(_has_header, "tsv"), _is_named_tsv),
+    "json": _FormatReader(_read_json, _is_json),
     "trec": _FormatReader(read_rows),
 }
 """To add a format, write its reader and add it here and to `Format`."""
@@ -106,23 +122,26 @@ def read_qrels(
     *,
     format: Format | None = None,  # noqa: A002
     lenient: bool = False,
+    grades: str = WHOLE_GRADES,
     progress: Progress = silent,
 ) -> Qrels:
     """Read judgments: a path, `-` for standard input, an open file, a dictionary, a pandas or polars frame.
 
-    Files are TREC qrels (four columns), or CSV, TSV or Parquet tables, such as BEIR's. Grades are integers, and
-    negative ones are kept. A fault raises FormatError; with `lenient` it is repaired as docs/formats.md says, and
-    counted in the notes.
+    Files are TREC qrels (four columns), CSV, TSV or Parquet tables, such as BEIR's or Quepid's, or JSON. Grades are
+    integers, and negative ones are kept. `grades` says what becomes of fractions: "whole" refuses them, "round"
+    takes the nearest integer, "times=100" multiplies before that, "from=0.5" gives 1 from 0.5 on and 0 below. A
+    fault raises FormatError; with `lenient` it is repaired as docs/formats.md says, and counted in the notes.
     """
+    check_grades(grades)
     if isinstance(source, Qrels):
         return source
     if isinstance(source, Mapping):
-        return qrels_from_dict(source, lenient=lenient)
+        return qrels_from_dict(source, lenient=lenient, grades=grades)
     if is_frame(source):
-        return qrels_from_frame(source, lenient=lenient)
+        return qrels_from_frame(source, lenient=lenient, grades=grades)
     report = Diagnostics(name_of(source), lenient=lenient)
     opened = open_source(source, report, progress)
-    return as_qrels(source_rows(opened, format, QRELS, report, progress), report)
+    return as_qrels(source_rows(opened, format, QRELS, report, progress), report, grades)
 
 
 def read_query_weights(source: FileSource) -> dict[str, float]:
@@ -153,8 +172,8 @@ def read_run(
 ) -> Run:
     """Read a run: a path, `-` for standard input, an open file, a dictionary, a pandas or polars frame.
 
-    Files are TREC runs (six columns), or CSV, TSV or Parquet tables, plain or compressed by gzip or zstandard. Rows
-    are sorted by score downwards, ties by doc id downwards; the rank column is not used. A fault raises
+    Files are TREC runs (six columns), CSV, TSV or Parquet tables, or JSON, also compressed by gzip or zstandard.
+    Rows are sorted by score downwards, ties by doc id downwards; the rank column is not used. A fault raises
     FormatError. With `lenient` it is repaired as docs/formats.md says, and counted in the run's notes. `duplicates`
     says which score is kept if a query lists a document twice.
     """
@@ -169,4 +188,5 @@ def read_run(
     report = Diagnostics(name_of(source), lenient=lenient)
     opened = open_source(source, report, progress)
     rows = source_rows(opened, format, RUN, report, progress)
-    return as_run(rows, name or opened.stem, duplicates, report)
+    run = as_run(rows, name or opened.stem, duplicates, report)
+    return replace(run, tag=first_tag(opened)) if (format or found_format(opened, RUN)) == "trec" else run

@@ -1,7 +1,9 @@
 """Turn rows in the order of a source into Run and Qrels: grouped by query, each document once."""
 
+import math
+import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
@@ -9,13 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genm._math.parallel import kernel, over_ranges
+from genm.errors import InputError
 from genm.ids import Ids
 from genm.read.diagnostics import Diagnostics, Place, shown
 from genm.records import Qrels, Run, ranked_run
 
 Duplicates = Literal["error", "max", "first", "last"]
 
-_HIGHEST_GRADE = 2**31 - 1
+WHOLE_GRADES = "whole"
+"""The rule for grades that refuses fractions."""
+
+_LOWEST_GRADE, _HIGHEST_GRADE = -(2**31), 2**31 - 1
 
 
 @dataclass(slots=True, eq=False)
@@ -47,9 +53,48 @@ def as_run(rows: Rows, name: str, duplicates: Duplicates, report: Diagnostics) -
     return ranked_run(name, rows.queries, rows.docs, starts, doc, score, report.notes)
 
 
-def as_qrels(rows: Rows, report: Diagnostics) -> Qrels:
-    """Group, check that grades are integers, and resolve pairs that are judged twice."""
-    rows = _whole_grades(rows, report)
+def check_grades(rule: str) -> None:
+    """Refuse a rule for grades that is none of those in docs/formats.md."""
+    _grade_rule(rule)
+
+
+def _grade_rule(rule: str) -> tuple[str, float]:
+    """Return the word of a rule for grades, and its number."""
+    word, _, number = rule.partition("=") if isinstance(rule, str) else ("", "", "")
+    value = float(number) if re.fullmatch(r"[+-]?[0-9]{0,9}\.?[0-9]{1,9}", number) else math.nan
+    if word in (WHOLE_GRADES, "round") and rule == word:
+        return word, 1.0
+    if (word == "from" and value == value) or (word == "times" and value > 0.0):
+        return word, value
+    raise InputError(
+        f"grades: expected whole, round, times=NUMBER or from=NUMBER, such as from=0.5; found {shown(rule)}."
+    )
+
+
+def _mapped_grades(rows: Rows, rule: str, report: Diagnostics) -> Rows:
+    """Turn grades into integers by the rule, and say how many were changed."""
+    word, number = _grade_rule(rule)
+    if word == WHOLE_GRADES:
+        return rows
+    before = rows.value
+    if word == "from":
+        after = (before >= number).astype(np.float64)
+    else:
+        with np.errstate(over="ignore"):  # too large is refused below
+            after = np.floor(before * number + 0.5)
+    changed = after != before
+    if changed.any():
+        first = int(np.argmax(changed))
+        report.say(
+            "grades-mapped", int(np.count_nonzero(changed)),
+            f"grade {before[first]:g} became {after[first]:g} by the rule {rule}", line=rows.place(first),
+        )  # fmt: skip
+    return replace(rows, value=after)
+
+
+def as_qrels(rows: Rows, report: Diagnostics, grades: str = WHOLE_GRADES) -> Qrels:
+    """Group, turn grades into integers or refuse fractions, and resolve pairs that are judged twice."""
+    rows = _whole_grades(_mapped_grades(rows, grades, report), report)
     n_negative = int(np.count_nonzero(rows.value < 0))
     if n_negative:
         line = rows.place(int(np.argmax(rows.value < 0)))
@@ -202,13 +247,14 @@ def _judged_once(
 
 def _whole_grades(rows: Rows, report: Diagnostics) -> Rows:
     """Refuse grades that are not integers of 32 bits."""
-    bad = (rows.value != np.rint(rows.value)) | (np.abs(rows.value) > _HIGHEST_GRADE)
+    bad = (rows.value != np.rint(rows.value)) | (rows.value > _HIGHEST_GRADE) | (rows.value < _LOWEST_GRADE)
     if bad.any():
         row = int(np.argmax(bad))
         report.fault(
             "grade-not-whole", line=rows.place(row), count=int(np.count_nonzero(bad)),
-            expected="a whole number as relevance", found=f"{rows.value[row]:.17g}",
-            advice="Map the grades to whole numbers (a document is relevant from grade 1 on).",
+            expected="a whole number as relevance", found=f"{float(rows.value[row])!r}",
+            advice="Say how to read fractions (grades, --grades): from=0.5 makes 0.5 and more relevant, times=100 "
+            "and round keep grades.",
             repair="the judgment was left out",
         )  # fmt: skip
     return without(rows, bad)

@@ -1,8 +1,12 @@
-"""Read a path, `-` or an open file into memory: large files are mapped, compressed ones decompressed."""
+"""Read a path, `-` or an open file into memory, decompressed.
+
+Files are read, not mapped: a mapped file that another program cuts short kills the process that reads it.
+Compressed files may unpack to a limited size only, because a few kilobytes can hold gigabytes.
+"""
 
 import io
-import mmap
 import os
+import re
 import stat
 import sys
 import zlib
@@ -15,17 +19,25 @@ import numpy as np
 import zstandard
 from numpy.typing import NDArray
 
+from genm.errors import InputError, WrongTypeError
 from genm.progress import Progress
 from genm.read.diagnostics import Diagnostics, shown
 
 Text = NDArray[np.uint8]
 FileSource = str | os.PathLike[str] | IO[bytes] | IO[str]
 
-_PIECE = 1 << 14  # compressed bytes at a time; lenient reading loses the piece that is damaged
-_MAP_FROM = 1 << 20  # smaller files are read, not mapped
+_PIECES = {"gzip": 1 << 14, "zstandard": 1 << 9}
+"""Compressed bytes at a time. A piece unpacks to at most 16 MiB: gzip packs 1,032 bytes into one, zstandard 32,768.
+Lenient reading loses the piece that is damaged."""
+
+LIMIT_VARIABLE = "GENM_MAX_UNPACKED"
+_MIB = 1 << 20
+_RATIO, _ALWAYS_ALLOWED, _NEVER_ALLOWED = 100, 64 * _MIB, 64 * 1024 * _MIB
+_UNITS = {"": 1, "K": 1 << 10, "M": _MIB, "G": 1 << 30, "T": 1 << 40}
 _USUAL = {
     ".csv",
     ".gz",
+    ".json",
     ".out",
     ".parquet",
     ".pq",
@@ -39,10 +51,10 @@ _USUAL = {
     ".zstd",
 }
 _ARCHIVES = {
-    b"PK\x03\x04": "a zip archive",
-    b"BZh": "bzip2 data",
-    b"\xfd7zXZ": "xz data",
-    b"\x04\x22\x4d\x18": "lz4 data",
+    b"PK\\x03\\x04": "a zip archive",
+    b"BZh[1-9]1AY&SY": "bzip2 data",
+    b"\\xfd7zXZ": "xz data",
+    b"\\x04\\x22\\x4d\\x18": "lz4 data",
 }
 _PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstandard"}
 
@@ -96,9 +108,9 @@ def name_of(source: FileSource) -> str:
 def open_source(source: FileSource, report: Diagnostics, progress: Progress) -> TextSource:
     """Return the source's text, unpacked, without a byte order mark."""
     data = _content(source, report)
-    head = data[:6].tobytes()
+    head = data[:16].tobytes()
     for magic, what in _ARCHIVES.items():
-        if head.startswith(magic):
+        if re.match(magic, head, re.DOTALL):
             raise report.fail(
                 None, expected="text, or text packed by gzip or zstandard", found=what, advice="Unpack it first."
             )
@@ -108,6 +120,34 @@ def open_source(source: FileSource, report: Diagnostics, progress: Progress) -> 
     elif report.source.endswith((".gz", ".zst")) and len(data):
         report.say("not-packed", 1, "the name says packed, the content is not: read as it is")
     return TextSource(report.source, _as_utf8(data, report))
+
+
+def unpack_limit(packed: int) -> int:
+    """Return how many bytes `packed` bytes of a file may become in memory.
+
+    GENM_MAX_UNPACKED sets the limit (a number of bytes, or with K, M, G or T, such as 20G). Without it, the limit
+    is 100 times the size of the file, at least 64 MiB and at most 64 GiB.
+    """
+    chosen = os.environ.get(LIMIT_VARIABLE, "").strip()
+    if not chosen:
+        return min(max(_RATIO * packed, _ALWAYS_ALLOWED), _NEVER_ALLOWED)
+    number = re.fullmatch(r"([0-9]{1,18})([KMGT]?)", chosen.upper())
+    if number is None:
+        raise InputError(
+            f"{LIMIT_VARIABLE}: expected a number of bytes, such as 20G; found {shown(chosen)}. Set it anew."
+        )
+    return int(number[1]) * _UNITS[number[2]]
+
+
+def check_unpacked(size: int, packed: int, what: str, report: Diagnostics) -> None:
+    """Refuse a source of `packed` bytes that would take `size` bytes of memory, if that is beyond the limit."""
+    limit = unpack_limit(packed)
+    if size > limit:
+        raise report.fail(
+            None, expected=f"{what} that unpacks to at most {limit:,} bytes",
+            found=f"more than that in a file of {packed:,} bytes",
+            advice=f"If you trust the file, set {LIMIT_VARIABLE} to a larger limit, such as 100G.",
+        )  # fmt: skip
 
 
 def text_bytes(text: Text, begin: int, end: int) -> bytes:
@@ -122,19 +162,34 @@ def _content(source: FileSource, report: Diagnostics) -> Text:
             return _array(sys.stdin.buffer.read())
         return _file_content(Path(source), report)
     if not hasattr(source, "read"):
-        raise TypeError(f"expected a path, '-' or an open file; found {type(source).__name__}")
+        raise WrongTypeError(
+            f"source: expected a path, '-', an open file, a dictionary or a frame; found {type(source).__name__}. "
+            "Pass one of these."
+        )
     content = source.read()
-    return _array(content.encode() if isinstance(content, str) else content)
+    if not isinstance(content, str | bytes | bytearray):
+        raise WrongTypeError(
+            f"source: expected an open file that gives text or bytes; found {type(content).__name__}."
+        )
+    return _array(content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content)
 
 
 def _file_content(path: Path, report: Diagnostics) -> Text:
     try:
         with path.open("rb") as file:
-            status = os.fstat(file.fileno())
-            if stat.S_ISREG(status.st_mode) and status.st_size >= _MAP_FROM:
-                # A private mapping is writable for numpy, so kernels see one kind of array; nothing is written.
-                return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY), np.uint8)
-            return _array(file.read())
+            before = os.fstat(file.fileno())
+            if not stat.S_ISREG(before.st_mode):
+                return _array(file.read())
+            content = np.empty(before.st_size, np.uint8)
+            n_read = file.readinto(content.data)
+            rest = file.read()  # files such as those in /proc have no size of their own
+            after = os.fstat(file.fileno())
+            if (before.st_size, before.st_mtime_ns) == (after.st_size, after.st_mtime_ns):
+                return (
+                    content if n_read == before.st_size and not rest else _array(content[:n_read].tobytes() + rest)
+                )
+            found = f"one that changed meanwhile, from {before.st_size:,} to {after.st_size:,} bytes"
+            advice = "Wait until the program that writes it has finished, then try again."
     except FileNotFoundError:
         found, advice = "no such file", "Check the path and the working folder."
     except IsADirectoryError:
@@ -143,20 +198,22 @@ def _file_content(path: Path, report: Diagnostics) -> Text:
         found, advice = "a file that may not be read", "Check its permissions."
     except OSError as error:
         found, advice = f"an input error ({error.strerror})", "Check the disk or the connection, then try again."
+    except ValueError:  # "embedded null byte"
+        found, advice = f"the name {shown(str(path))}, which no file can have", "Check the path."
     raise report.fail(None, expected="a readable file", found=found, advice=advice)
 
 
-def _array(content: bytes) -> Text:
+def _array(content: bytes | bytearray) -> Text:
     return np.frombuffer(bytearray(content), np.uint8)
 
 
 def _unpacked(data: Text, packing: str, report: Diagnostics, progress: Progress) -> Text:
     """Decompress all members; lenient reading keeps the complete lines before any damage."""
-    make: Callable[[], Any] = _gzip_member if packing == "gzip" else zstandard.ZstdDecompressor().decompressobj
     out, trouble = bytearray(), ""
     try:
-        for piece, done in _members(data, make):
+        for piece, done in _members(data, _MAKERS[packing], _PIECES[packing]):
             out += piece
+            check_unpacked(len(out), len(data), f"{packing} data", report)
             progress(f"unpacking {report.source}", done, len(data))
     except EOFError:
         trouble = f"{packing} data that stop in the middle"
@@ -175,17 +232,24 @@ def _gzip_member() -> Any:
     return zlib.decompressobj(wbits=31)
 
 
-def _members(data: Text, make: Callable[[], _Unpacker]) -> Iterator[tuple[bytes, int]]:
+def _zstandard_frame() -> Any:
+    return zstandard.ZstdDecompressor().decompressobj()
+
+
+_MAKERS: dict[str, Callable[[], Any]] = {"gzip": _gzip_member, "zstandard": _zstandard_frame}
+
+
+def _members(data: Text, make: Callable[[], _Unpacker], size: int) -> Iterator[tuple[bytes, int]]:
     """Yield decompressed pieces and the compressed bytes used so far; EOFError if the data are cut short."""
     member, open_member = make(), True
-    for begin in range(0, len(data), _PIECE):
-        piece = text_bytes(data, begin, begin + _PIECE)
+    for begin in range(0, len(data), size):
+        piece = text_bytes(data, begin, begin + size)
         while piece:
             if not open_member:
                 if not piece.strip(b"\0"):
                     break  # padding after the last member, as tape blocks have it
                 member, open_member = make(), True
-            yield member.decompress(piece), min(begin + _PIECE, len(data))
+            yield member.decompress(piece), min(begin + size, len(data))
             piece, open_member = member.unused_data, not member.eof
     if open_member:
         raise EOFError

@@ -6,10 +6,15 @@ until it has been checked, so '007' stays '007'.
 
 import csv
 import io
+import itertools
 import math
 import numbers
 import os
+import re
+import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -17,11 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genm._math.parallel import over_ranges
-from genm.errors import FormatError
-from genm.ids import encode
-from genm.read.diagnostics import Diagnostics, Place, shown
-from genm.read.rows import Duplicates, Rows, as_qrels, as_run, segments, without
-from genm.read.sources import TextSource, decoded
+from genm.errors import WrongTypeError
+from genm.ids import Ids, encode
+from genm.read.diagnostics import Diagnostics, Place, described, shown
+from genm.read.rows import WHOLE_GRADES, Duplicates, Rows, as_qrels, as_run, segments, without
+from genm.read.sources import TextSource, check_unpacked, decoded
 from genm.read.trec import MATTERS, UNDECIDED, judge_number, powers_of_ten, read_decimals
 from genm.records import Qrels, Run
 
@@ -30,12 +35,20 @@ if TYPE_CHECKING:
 
 PlaceOf = Callable[[int], Place]
 
-QUERY_COLUMNS = ("query_id", "qid", "q_id", "query-id", "query")
-DOC_COLUMNS = ("doc_id", "docno", "docid", "corpus-id", "doc-id")
-VALUE_COLUMNS = {"score": ("score",), "relevance": ("relevance", "label", "rel", "score")}
-"""The names of ir_measures, PyTerrier, ranx, BEIR and trectools; the first that a table has is taken."""
+QUERY_COLUMNS = ("query_id", "qid", "q_id", "query-id", "query", "query_text")
+DOC_COLUMNS = ("doc_id", "docno", "docid", "corpus-id", "doc-id", "document_id")
+VALUE_COLUMNS = {"score": ("score",), "relevance": ("relevance", "label", "rel", "rating", "grade", "score")}
+"""The names of ir_measures, PyTerrier, ranx, BEIR, trectools and Quepid; the first that a table has is taken.
+
+Upper and lower case are alike, and so are spaces, `-` and `_`.
+"""
 
 SEPARATORS = {"csv": ",", "tsv": "\t"}
+
+_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f]")
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
+_CELL_BYTES = 16
+"""The least that a cell of a frame takes in memory."""
 
 
 def id_texts(
@@ -85,7 +98,14 @@ def numbers_of(
     for i, cell in enumerate(cells):
         truth = isinstance(cell, bool | np.bool_)
         if isinstance(cell, float | int | numbers.Real | np.bool_) and (not truth or what == "relevance"):
-            values[i] = float(cell)
+            values[i], matter = _as_float(cell)
+            if matter:
+                expected, advice, repair = MATTERS[matter]
+                report.fault(
+                    matter, line=partial(place, i), expected=expected.format(what), found=shown(cell),
+                    advice=advice, repair=repair,
+                )  # fmt: skip
+                bad[i] = matter == "too-large"
         else:
             report.fault(
                 "not-a-number", line=partial(place, i), expected=f"a number as {what}", found=shown(cell),
@@ -93,6 +113,15 @@ def numbers_of(
             )  # fmt: skip
             bad[i] = True
     return values, bad | finite_fault(values, bad, what, report, place)
+
+
+def _as_float(number: Any) -> tuple[float, str]:
+    """Return a number as float64 and "", or the value that a repair would give and the fault."""
+    try:
+        value = float(number)
+    except OverflowError:
+        return math.nan, "too-large"
+    return value, "too-small" if value == 0.0 and number != 0 else ""
 
 
 def finite_fault(
@@ -112,12 +141,43 @@ def finite_fault(
 
 
 def rows_of(
-    query: list[str], doc: list[str], value: NDArray[np.float64], bad: NDArray[np.bool_], place: PlaceOf
+    query: list[str],
+    doc: list[str],
+    value: NDArray[np.float64],
+    bad: NDArray[np.bool_],
+    report: Diagnostics,
+    place: PlaceOf,
 ) -> Rows:
     """Make rows of the columns of a table, without the bad ones."""
-    queries, query_code = encode(query)
-    docs, doc_code = encode(doc)
-    return without(Rows(queries, docs, *segments(query_code), doc_code, value, place), bad)
+    queries, query_code, bad_query = _encoded(query, "query", report, place)
+    docs, doc_code, bad_doc = _encoded(doc, "document", report, place)
+    rows = Rows(queries, docs, *segments(query_code), doc_code, value, place)
+    return without(rows, bad | bad_query | bad_doc)
+
+
+def _encoded(
+    texts: list[str], what: str, report: Diagnostics, place: PlaceOf
+) -> tuple[Ids, NDArray[np.int32], NDArray[np.bool_]]:
+    """Return the distinct ids, each row's code, and which rows have an id that no id may be.
+
+    Such an id holds a control character other than white space, or half of a surrogate pair.
+    """
+    bad = np.zeros(len(texts), np.bool_)
+    try:
+        ids, codes = encode(texts)
+    except UnicodeEncodeError:
+        bad |= [bool(_SURROGATE.search(text)) for text in texts]
+        ids, codes = encode("?" if is_bad else text for text, is_bad in zip(texts, bad.tolist(), strict=True))
+    if ((ids.text < 32) & ((ids.text < 9) | (ids.text > 13))).any():
+        bad |= np.array([bool(_CONTROL.search(text)) for text in ids])[codes]
+    if bad.any():
+        first = int(np.argmax(bad))
+        report.fault(
+            "control-character", line=partial(place, first), count=int(np.count_nonzero(bad)),
+            expected=f"printable text as {what} id", found=shown(texts[first]),
+            advice="See what wrote the id, then remove the character.", repair="the row was left out",
+        )  # fmt: skip
+    return ids, codes, bad
 
 
 def _id_text(cell: object) -> tuple[str | None, bool]:
@@ -126,11 +186,12 @@ def _id_text(cell: object) -> tuple[str | None, bool]:
         return cell or None, False
     if isinstance(cell, bool) or not isinstance(cell, numbers.Real | int | float):
         return None, False
-    number = float(cell)
-    if not isinstance(cell, numbers.Integral) and not (math.isfinite(number) and number == int(number)):
+    try:
+        # Frames store a column of integers with a gap as floats.
+        number = int(cell)  # type: ignore[arg-type]  # numbers.Real has __trunc__ at run time
+        return (str(number), True) if number == cell else (None, False)
+    except (OverflowError, ValueError):  # an infinity, NaN, more digits than Python writes
         return None, False
-    # Frames store a column of integers with a gap as floats.
-    return str(int(cell) if isinstance(cell, int | float) else int(number)), True
 
 
 def run_from_frame(
@@ -141,10 +202,10 @@ def run_from_frame(
     return as_run(frame_rows(frame, "score", report, _row_place), name, duplicates, report)
 
 
-def qrels_from_frame(frame: Any, *, lenient: bool = False) -> Qrels:
+def qrels_from_frame(frame: Any, *, lenient: bool = False, grades: str = WHOLE_GRADES) -> Qrels:
     """Make judgments of a pandas or polars frame with columns for query id, doc id and relevance."""
     report = Diagnostics("qrels", lenient=lenient)
-    return as_qrels(frame_rows(frame, "relevance", report, _row_place), report)
+    return as_qrels(frame_rows(frame, "relevance", report, _row_place), report, grades)
 
 
 def is_frame(source: object) -> bool:
@@ -161,9 +222,20 @@ def known_names(what: str) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str,
     return QUERY_COLUMNS, DOC_COLUMNS, VALUE_COLUMNS[what]
 
 
+def first_known(columns: list[str], names: tuple[str, ...]) -> str | None:
+    """Return the column with the first of the names that any has: as it is written here, else spelled otherwise."""
+    spelled = {_plain_name(column): column for column in reversed(columns)}
+    exact = next((name for name in names if name in columns), None)
+    return exact or next((spelled[_plain_name(name)] for name in names if _plain_name(name) in spelled), None)
+
+
+def _plain_name(name: str) -> str:
+    return re.sub(r"[\s-]", "_", name.strip().lower())
+
+
 def chosen_columns(columns: list[str], what: str, report: Diagnostics, line: int | None) -> tuple[str, str, str]:
     """Return the table's names of query, document and value."""
-    found = [next((c for c in names if c in columns), None) for names in known_names(what)]
+    found = [first_known(columns, names) for names in known_names(what)]
     query, doc, value = found
     if query is None or doc is None or value is None:
         missing = next(names for names, c in zip(known_names(what), found, strict=True) if c is None)
@@ -178,7 +250,12 @@ def frame_rows(frame: Any, what: str, report: Diagnostics, place: PlaceOf, line:
     """Read the rows of a frame."""
     import narwhals as nw
 
-    table = nw.from_native(frame, eager_only=True)
+    try:
+        table = nw.from_native(frame, eager_only=True)
+    except TypeError:
+        raise WrongTypeError(
+            f"{report.source}: expected a pandas or polars frame; found {type(frame).__name__}. Collect lazy ones."
+        ) from None
     query, doc, value = chosen_columns(list(table.columns), what, report, line)
     if not len(table):
         report.fault(
@@ -188,20 +265,65 @@ def frame_rows(frame: Any, what: str, report: Diagnostics, place: PlaceOf, line:
     query_texts, bad_query = _ids(table[query], "query", report, place)
     doc_texts, bad_doc = _ids(table[doc], "document", report, place)
     values, bad_value = _values(table[value], what, report, place)
-    return rows_of(query_texts, doc_texts, values, bad_query | bad_doc | bad_value, place)
+    return rows_of(query_texts, doc_texts, values, bad_query | bad_doc | bad_value, report, place)
 
 
 def read_parquet(source: TextSource, report: Diagnostics) -> "pl.DataFrame":
     """Read a Parquet file."""
     import polars as pl
 
+    content, rows = source.text.tobytes(), pl.len()
     try:
-        return pl.read_parquet(source.text.tobytes())
-    except pl.exceptions.PolarsError as error:
+        with _quiet_panics():
+            columns = pl.scan_parquet(io.BytesIO(content)).collect_schema()
+            n_rows = pl.scan_parquet(io.BytesIO(content)).select(rows).collect().item()
+            check_unpacked(n_rows * len(columns) * _CELL_BYTES, len(content), "a Parquet file", report)
+            frame = pl.read_parquet(io.BytesIO(content))
+            texts = frame.select(pl.col(pl.String).str.len_bytes().sum()).sum_horizontal()
+    except (pl.exceptions.PolarsError, _PanicError) as error:
         raise report.fail(
             None, expected="a Parquet file", found=f"one that cannot be read ({shown(str(error))})",
             advice="Write or fetch it again.",
-        ) from error  # fmt: skip
+        ) from None  # fmt: skip
+    check_unpacked(int(texts.sum()), len(content), "a Parquet file", report)
+    return frame
+
+
+class _PanicError(Exception):
+    """A panic of polars, which is a BaseException there and would pass every handler."""
+
+
+@contextmanager
+def _quiet_panics() -> Iterator[None]:
+    """Turn a panic of polars into an exception, without the stack that Rust writes to standard error.
+
+    What other threads write to standard error meanwhile is written after it.
+    """
+    with tempfile.TemporaryFile() as held_back:
+        if sys.stderr is not None:
+            sys.stderr.flush()
+        try:
+            before = os.dup(2)
+        except OSError:  # there is no standard error
+            before = -1
+        panicked = False
+        try:
+            if before >= 0:
+                os.dup2(held_back.fileno(), 2)
+            yield
+        except BaseException as error:
+            if type(error).__name__ != "PanicException":
+                raise
+            panicked = True
+            raise _PanicError(str(error)) from None
+        finally:
+            if before >= 0:
+                os.dup2(before, 2)
+                os.close(before)
+            if not panicked:
+                held_back.seek(0)
+                for line in held_back:
+                    os.write(2, line)
 
 
 def _row_place(row: int) -> str:
@@ -269,7 +391,7 @@ def read_delimited(
     import polars as pl
 
     text, separator = decoded(source, report), SEPARATORS[form]
-    header, line = next(((cells, line) for line, cells in _lines(source.name, text, separator)), (None, 1))
+    header, line = next(((cells, line) for line, cells in delimited_lines(text, separator, None)), (None, 1))
     if header is None:
         return pl.DataFrame(schema=dict.fromkeys(["query_id", "doc_id", what], pl.String)), _nowhere, 1
     named = has_known_names(header, what)
@@ -290,11 +412,11 @@ def read_delimited(
 
     @cache
     def numbers() -> list[int]:
-        return [n for n, _ in _records(source.name, text, separator, header, has_header=named, report=None)]
+        return [n for n, _ in _records(text, separator, header, has_header=named, report=None)]
 
-    frame = _fast(text, separator, header, has_header=named)
+    frame = _fast(source.text, text, separator, header, has_header=named)
     if frame is None:
-        pairs = list(_records(source.name, text, separator, header, has_header=named, report=report))
+        pairs = list(_records(text, separator, header, has_header=named, report=report))
         frame = pl.DataFrame([cells for _, cells in pairs], dict.fromkeys(header, pl.String), orient="row")
         lines = [n for n, _ in pairs]
         return frame, lines.__getitem__, line
@@ -303,34 +425,41 @@ def read_delimited(
 
 def has_known_names(header: list[str], what: str) -> bool:
     """Return whether the cells are a header with the columns we need."""
-    return all(any(name in header for name in names) for names in known_names(what))
+    return all(first_known(header, names) is not None for names in known_names(what))
 
 
 def _nowhere(_: int) -> None:
     return None
 
 
-def _lines(source: str, text: str, separator: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield line number and cells of every line that is not blank."""
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
-    begin = 1
-    try:
-        for cells in reader:
-            if cells:
-                yield begin, cells
-            begin = reader.line_num + 1
-    except csv.Error as error:
-        found = shown(text.splitlines()[begin - 1]) if begin <= text.count("\n") + 1 else "the end"
-        raise FormatError(
-            source, begin, "quoted or plain cells of moderate length", f"{found} ({error})", "See how it is quoted."
-        ) from error
+def delimited_lines(text: str, separator: str, report: Diagnostics | None) -> Iterator[tuple[int, list[str]]]:
+    """Yield line number and cells of every line that is not blank; wrong quotes are a fault (with a report)."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    while True:
+        begin = reader.line_num + 1
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            if report is not None:
+                line = next(itertools.islice(io.StringIO(text, newline=""), begin - 1, None), "").rstrip("\r\n")
+                report.fault(
+                    "quoting", line=begin,
+                    expected=f"cells that are plain or in quotes, of at most {csv.field_size_limit():,} characters",
+                    found=f"{shown(line)} ({error})", advice='Close every quote, and write a quote inside as "".',
+                    repair="the line was left out",
+                )  # fmt: skip
+            continue
+        if cells:
+            yield begin, cells
 
 
 def _records(
-    source: str, text: str, separator: str, header: list[str], *, has_header: bool, report: Diagnostics | None
+    text: str, separator: str, header: list[str], *, has_header: bool, report: Diagnostics | None
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield the rows with as many cells as the header has; the others are a fault (with a report)."""
-    lines = _lines(source, text, separator)
+    lines = delimited_lines(text, separator, report)
     if has_header:
         next(lines)
     for number, cells in lines:
@@ -345,21 +474,36 @@ def _records(
             )  # fmt: skip
 
 
-def _fast(text: str, separator: str, header: list[str], *, has_header: bool) -> "pl.DataFrame | None":
-    """Read with polars; None if a row is incomplete, so that the slow parser can name its line."""
+def _fast(
+    content: NDArray[np.uint8], text: str, separator: str, header: list[str], *, has_header: bool
+) -> "pl.DataFrame | None":
+    """Read a plain table with polars; None if the slow parser must decide, which also names lines.
+
+    Plain means that both parsers surely agree: no quotes, no carriage return but before a line feed, and on every
+    line that is not blank as many separators as in the header, with no cell empty.
+    """
     import polars as pl
 
-    try:
-        frame = pl.read_csv(
-            text.encode(), separator=separator, has_header=has_header, infer_schema=False, new_columns=header
-        )
-    except pl.exceptions.PolarsError:
+    is_return, is_end = content == 13, content == 10
+    if (content == 34).any() or (is_return[:-1] & ~is_end[1:]).any() or is_return[-1:].any():
         return None
-    is_gap = (
-        pl.all().fill_null("") == ""
-    )  # an empty cell is null or an empty string, depending on the version of polars
+    filled = ~(is_return | is_end)
+    n_lines = int(np.count_nonzero(filled[1:] & ~filled[:-1])) + int(filled[:1].sum())
+    if np.count_nonzero(content == ord(separator)) != n_lines * (len(header) - 1):
+        return None
+    try:
+        with _quiet_panics():
+            frame = pl.read_csv(
+                text.encode(), separator=separator, has_header=has_header, infer_schema=False, new_columns=header,
+                quote_char=None, truncate_ragged_lines=False,
+            )  # fmt: skip
+    except (pl.exceptions.PolarsError, _PanicError):
+        return None
+    # An empty cell is null or an empty string, depending on the version of polars.
+    is_gap = pl.all().fill_null("") == ""
     frame = frame.filter(~pl.all_horizontal(is_gap))
-    return None if frame.select(pl.any_horizontal(is_gap.any())).item() else frame
+    has_gap = frame.select(pl.any_horizontal(is_gap.any())).item()
+    return None if has_gap or len(frame) != n_lines - has_header else frame
 
 
 def run_from_dict(
@@ -374,13 +518,20 @@ def run_from_dict(
     return as_run(_rows(mapping, "score", report), name, duplicates, report)
 
 
-def qrels_from_dict(mapping: Mapping[str, Mapping[str, int]], *, lenient: bool = False) -> Qrels:
+def qrels_from_dict(
+    mapping: Mapping[str, Mapping[str, float]], *, lenient: bool = False, grades: str = WHOLE_GRADES
+) -> Qrels:
     """Make judgments of {query id: {doc id: relevance}}."""
     report = Diagnostics("qrels", lenient=lenient)
-    return as_qrels(_rows(mapping, "relevance", report), report)
+    return as_qrels(_rows(mapping, "relevance", report), report, grades)
 
 
 def _rows(mapping: Mapping[str, Mapping[str, float]], what: str, report: Diagnostics) -> Rows:
+    if not isinstance(mapping, Mapping):
+        raise WrongTypeError(
+            f"{report.source}: expected a dictionary; found {type(mapping).__name__}. "
+            "Pass {query id: {doc id: number}}."
+        )
     keys: list[object] = []
     docs: list[object] = []
     values: list[object] = []
@@ -406,11 +557,11 @@ def _rows(mapping: Mapping[str, Mapping[str, float]], what: str, report: Diagnos
     starts = np.append(0, np.cumsum(sizes, dtype=np.int64))
 
     def place(row: int) -> str:
-        return f"[{keys[int(np.searchsorted(starts, row, side='right')) - 1]!r}][{docs[row]!r}]"
+        return f"[{described(keys[int(np.searchsorted(starts, row, side='right')) - 1])}][{described(docs[row])}]"
 
-    query_texts, bad_queries = id_texts(keys, "query", report, lambda i: f"[{keys[i]!r}]")
+    query_texts, bad_queries = id_texts(keys, "query", report, lambda i: f"[{described(keys[i])}]")
     doc_texts, bad = id_texts(docs, "document", report, place)
     numbers, bad_numbers = numbers_of(values, what, report, place)
     bad = bad | bad_numbers | np.repeat(bad_queries, sizes)
     query = [text for text, size in zip(query_texts, sizes, strict=True) for _ in range(size)]
-    return rows_of(query, doc_texts, numbers, bad, place)
+    return rows_of(query, doc_texts, numbers, bad, report, place)

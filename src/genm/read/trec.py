@@ -52,6 +52,8 @@ _SIGN, _ZERO, _ONE, _LONG = np.uint64(1 << 63), np.uint64(0), np.uint64(1), np.u
 _MANY = 1000
 WHITE = b" \t\n\r\x0b\x0c"
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
+_MARK = b"\xef\xbb\xbf"  # UTF-8's byte order mark
+_MARKED = re.compile(rb"(^[ \t\r\x0b\x0c]*)(?:\xef\xbb\xbf)+", re.MULTILINE)
 _LEFT_OUT = "the line was left out"
 MATTERS = {
     "not-a-number": (
@@ -401,10 +403,11 @@ def _parse_chunks(
             i += _ONE
             if n == 0:
                 continue
-            if text[begins[0]] == 35:
+            if text[line] == 35:
                 counts[chunk, 3] += 1
                 continue
-            if n != n_columns or not clean:
+            more = n > n_columns and rank >= 0  # text after the tag, or an id with a space: Python decides
+            if (n != n_columns and not more) or not clean:
                 doubt_at[doubt], doubt_row[doubt] = line, -1
                 doubt += 1
                 continue
@@ -422,7 +425,7 @@ def _parse_chunks(
             doc_at[row], doc_length[row] = begins[doc], ends[doc] - begins[doc]
             number = decimal_bits(text, begins[value], ends[value], powers)
             bits[row] = number
-            if number == UNDECIDED:
+            if number == UNDECIDED or more:
                 doubt_at[doubt], doubt_row[doubt] = line, row
                 doubt += 1
             if rank >= 0:
@@ -483,11 +486,23 @@ def read_rows(source: TextSource, shape: Shape, report: Diagnostics, progress: P
     text, task = source.text, f"reading {source.name}"
     parsed = parse_lines(text, shape.layout, lambda done: progress(task, done, len(text)))
     queries, docs = _interned(text, parsed)
+    marked = _marked_line(queries[0], parsed, queries[1])
+    if marked >= 0:
+        lines, count = _MARKED.subn(rb"\1", text.tobytes())
+        report.fault(
+            "byte-order-mark", line=line_number(text, marked), count=count,
+            expected="a byte order mark only at the beginning of the file", found="one in front of a query id",
+            advice="Files that begin with one were joined: remove it from each before.",
+            repair="it was removed",
+        )  # fmt: skip
+        text = np.frombuffer(bytearray(lines), np.uint8)
+        parsed = parse_lines(text, shape.layout, lambda done: progress(task, done, len(text)))
+        queries, docs = _interned(text, parsed)
     broken = _broken_line(text, parsed, queries, docs)
     if broken >= 0:
-        line = text_bytes(text, broken, line_end(text, broken)).rstrip(b"\r")
+        line, number = text_bytes(text, broken, line_end(text, broken)).rstrip(b"\r"), line_number(text, broken)
         text, count, _ = latin_1_lines(text)
-        not_utf_8(report, line_number(source.text, broken), count, line)
+        not_utf_8(report, number, count, line)
         parsed = parse_lines(text, shape.layout, lambda done: progress(task, done, len(text)))
         queries, docs = _interned(text, parsed)
     if parsed.n_comments:
@@ -515,6 +530,24 @@ def read_rows(source: TextSource, shape: Shape, report: Diagnostics, progress: P
         lambda row: line_number(text, int(at[row])),
     )
     return without(rows, bad)
+
+
+def _marked_line(queries: Ids, parsed: Parsed, codes: NDArray[np.int32]) -> int:
+    """Return the first position of a query id that begins a line with a byte order mark, or -1."""
+    begins = queries.starts[:-1]
+    for code in np.flatnonzero(queries.text[begins] == _MARK[0]).tolist():
+        if queries.text[begins[code] : begins[code] + 3].tobytes() == _MARK:
+            return int(parsed.segment_at[np.argmax(codes == code)])
+    return -1
+
+
+def first_tag(source: TextSource) -> str:
+    """Return the tag of a run's first line, or "" if there is none near the beginning."""
+    for line in text_bytes(source.text, 0, CHUNK).split(b"\n")[:100]:
+        words = line.split()
+        if len(words) >= RUN.layout.columns and not line.startswith(b"#"):
+            return words[RUN.layout.columns - 1].decode("utf-8", "replace")
+    return ""
 
 
 def _interned(text: Text, parsed: Parsed) -> tuple[_Interned, _Interned]:
@@ -569,10 +602,18 @@ def _judged(text: Text, parsed: Parsed, shape: Shape, report: Diagnostics) -> ND
             line = whole[at : end if end >= 0 else len(whole)]
         else:
             line = text_bytes(text, at, line_end(text, at))
-        if row < 0:
+        words = line.split()
+        is_long = len(words) > shape.layout.columns
+        if row < 0 or (is_long and (_CONTROL.search(line) or not _has_long_tag(words, shape))):
             _refuse_line(text, at, line, shape, report)
+            if row >= 0:
+                bad[row] = True
             continue
-        token = line.split()[shape.layout.value]
+        if is_long:
+            report.say(
+                "text-after-tag", 1, partial(_said_after_tag, words, shape), line=partial(line_number, text, at)
+            )  # fmt: skip
+        token = words[shape.layout.value]
         value, matter = judge_number(token)
         if matter:
             expected, advice, repair = MATTERS[matter]
@@ -585,7 +626,24 @@ def _judged(text: Text, parsed: Parsed, shape: Shape, report: Diagnostics) -> ND
     return bad
 
 
-def _looks_like(line: bytes, shape: Shape) -> bool:
+def _has_long_tag(words: list[bytes], shape: Shape) -> bool:
+    """Whether a line with more columns than a run has is a complete one with text after it, as trec_eval reads it.
+
+    If the sixth column is a number too, the columns may be shifted by a doc id that holds a space.
+    """
+    layout = shape.layout
+    return (
+        words[layout.rank].isdigit()
+        and not judge_number(words[layout.value])[1]
+        and judge_number(words[layout.columns - 1])[1] == "not-a-number"
+    )
+
+
+def _said_after_tag(words: list[bytes], shape: Shape) -> str:
+    return f"text after the tag is not read: {shown(b' '.join(words[shape.layout.columns :]))}"
+
+
+def looks_like(line: bytes, shape: Shape) -> bool:
     """Whether a line has the columns of this shape, numbers where it has numbers."""
     words = line.split()
     if len(words) != shape.layout.columns:
@@ -604,9 +662,7 @@ def _refuse_line(text: Text, at: int, line: bytes, shape: Shape, report: Diagnos
     else:
         n = len(line.split())
         expected, found = shape.columns, f"{n} column{'s' * (n != 1)} in {shown(line.rstrip(WHITE))}"
-        if other := next(
-            (known for known in (RUN, QRELS) if known is not shape and _looks_like(line, known)), None
-        ):
+        if other := next((known for known in (RUN, QRELS) if known is not shape and looks_like(line, known)), None):
             advice = f"This looks like {other.name}: are two files in each other's place?"
         elif n > shape.layout.columns:
             advice = "Ids and the tag must not hold white space."

@@ -80,17 +80,21 @@ def _write(file: IO[bytes], columns: dict[str, Any]) -> None:
 
 
 def _check_ids(ids: Ids, what: str, *, comment: bool = False) -> None:
-    """Refuse ids that a line of columns cannot hold: empty, with white space, or that make it a comment."""
+    """Refuse ids that a line of columns cannot hold: empty, with white space, or that make it another line.
+
+    A line that begins with # is a comment, and a byte order mark at the beginning of a file is dropped.
+    """
     lengths = np.diff(ids.starts)
     suspicious = not lengths.all() or bool((ids.text <= 32).any())
-    if suspicious or (comment and bool((ids.text[ids.starts[:-1]] == 35).any())):
+    if suspicious or (comment and bool(np.isin(ids.text[ids.starts[:-1]], (35, 0xEF)).any())):
         for text in ids:
             _check_word(text, f"{what} id", comment=comment)
 
 
 def _check_word(text: str, what: str, *, comment: bool = False) -> None:
-    if not text or _NOT_PLAIN.search(text) or (comment and text.startswith("#")):
+    if not text or _NOT_PLAIN.search(text) or (comment and text.startswith(("#", "\ufeff"))):
+        begin = ", nor begin with # or a byte order mark" if comment else ""
         raise InputError(
             f"{what}: expected a word that a TREC line can hold; found {shown(text)}. "
-            f"It must not be empty, hold white space{' or begin with #' if comment else ''}; rename it."
+            f"It must not be empty nor hold white space or control characters{begin}; rename it."
         )

@@ -1,8 +1,6 @@
 """Single queries: their documents and texts, and the scores that the page ranks by, as Python does."""
 
-import json
 from collections.abc import Callable, Collection, Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +14,7 @@ from genm.evaluate import Measure, evaluate_aligned
 from genm.fuse import fuse_scores
 from genm.progress import Progress, silent
 from genm.read.diagnostics import Diagnostics, shown
+from genm.read.json_tables import is_number, parse_object
 from genm.read.sources import decoded, open_source
 from genm.report.payload import Detail, DetailDoc, Report, Sliders, pack
 
@@ -83,15 +82,12 @@ def _parse_tabs(line: str, number: int, reading: Diagnostics) -> tuple[str, str]
 
 
 def _parse_json(line: str, number: int, reading: Diagnostics) -> tuple[str, str]:
-    try:
-        entry: Any = json.loads(line)
-    except json.JSONDecodeError:
-        entry = None
-    if isinstance(entry, dict):
+    entry, fault = parse_object(line)
+    if not fault:
         key = next((entry[name] for name in _IDS if name in entry), None)
         parts = [entry.get(name) for name in ("title", "text")]
-        text = ": ".join(part for part in parts if isinstance(part, str) and part)
-        if isinstance(key, str | int) and not isinstance(key, bool):
+        text = ": ".join(str(part) for part in parts if isinstance(part, str) and part and not is_number(part))
+        if isinstance(key, str):
             return str(key), text
     raise reading.fail(
         number, expected=f"lines such as {_EXAMPLE}", found=shown(line), advice="Give every line an id."

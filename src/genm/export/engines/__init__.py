@@ -5,6 +5,7 @@ the engines in lists; `targets` finds it.
 """
 
 from collections.abc import Mapping
+from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
@@ -26,5 +27,10 @@ def find_target(name: str) -> Target:
     """Return the target of that name, or say which there are."""
     found = targets().get(name)
     if found is None:
-        raise ExportError(f"expected a target of {', '.join(targets())}; found {name!r:.60}.")
+        near = [known for known in targets() if known.startswith(name.lower()) or name.lower().startswith(known)]
+        near = near or get_close_matches(name.lower(), targets(), n=1)
+        raise ExportError(
+            f"expected a target of {', '.join(targets())}; found {name!r:.60}."
+            + (f" Did you mean {' or '.join(near)}?" if near and name else "")
+        )
     return found

@@ -1,0 +1,561 @@
+"""Fuzzing: changed files and arguments must be read as an independent parser reads them, or refused in one line.
+
+    python tools/fuzz.py --seconds 600 --jobs 2
+
+Each execution changes a valid input at random and gives it to one target: a reader, the model or evidence file, a
+cache entry, the command line. Failures are: an exception that is not a GenmError, a hang of more than five seconds,
+more than 2 GB of memory, another answer than that of the oracle (tools/fuzz_oracle.py). A failing input is written
+to .fuzz/TARGET-*.bin; put it into tests/fuzz_corpus, which tests/test_fuzz.py runs through with every test.
+"""
+
+import argparse
+import contextlib
+import gzip
+import io
+import json
+import multiprocessing
+import os
+import random
+import re
+import resource
+import signal
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import fuzz_oracle as oracle
+import numpy as np
+import zstandard
+from typer.testing import CliRunner
+
+import genm
+from genm.cache import cached
+from genm.cli.app import app
+from genm.errors import GenmError, GenmWarning
+from genm.evidence import load_evidence
+from genm.model import model_from_json, model_to_json
+from genm.read import read_beir, read_letor, read_query_weights
+from genm.read.diagnostics import Diagnostics
+from genm.read.sources import open_source
+from genm.read.texts import read_texts
+
+HANG_SECONDS = 5
+MEMORY = 2 << 30
+FOLDER = Path(".fuzz")
+
+TOKENS = [
+    *(b"\n", b"\r\n", b"\r", b"\t", b" ", b"\x0b", b"\0", b"\x1b", b"\x7f", b"#", b" #", b",", b'"', b'""', b"'"),
+    *(b"\xef\xbb\xbf", b"\xff\xfe", b"\xc3\xa9", b"\xc3", b"\xed\xa0\x80", b"\xe2\x80\xae", b"\xc2\x85"),
+    *(
+        b"0",
+        b"-0",
+        b"+1",
+        b"1e400",
+        b"1e-400",
+        b"nan",
+        b"-inf",
+        b"0x1F",
+        b"3,5",
+        b".5",
+        b"5.",
+        b".",
+        b"1e",
+        b"1_000",
+    ),
+    *(
+        b"-2147483648",
+        b"2147483648",
+        b"9007199254740993",
+        b"9" * 40,
+        b"1" * 5000,
+        b"0.1e1",
+        b"1.79769313486231e308",
+    ),
+    *(b"{", b"}", b"[", b"]", b":", b"{}", b"[]", b"null", b"true", b"NaN", b'"\\ud800"', b"\\u0000", b"[" * 50),
+    *(b"query_id", b"doc_id", b"score", b"Doc ID", b"rating", b"qid:1", b"1:2", b"\\", b"/", b"\xe2\x80\xa8"),
+    *(b"<DOC>", b"</DOC>", b"<DOCNO>", b"<top>", b".I 1\n", b"judgmentRatings", b"ratings", b"docId", b"hits"),
+    *(b"_source", b"PK\x03\x04", b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd", b"PAR1"),
+]
+NOT_TEXT = (
+    *(b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PK\x03\x04", b"BZh", b"\xfd7zXZ", b"\x04\x22\x4d\x18"),
+    *(b"\xff\xfe", b"\xfe\xff"),
+)
+"""How packed data and UTF-16 begin, of which the oracle knows nothing."""
+
+RUN = b"q1 Q0 d1 1 3.5 bm25\nq1 Q0 d2 2 -2e-1 bm25\n# note\n\nq2\tQ0\td1 1 1 bm25\r\nq2 Q0 d\xc3\xa9 2 0.25 a tag\n"
+QRELS = b"q1 0 d1 1\nq1 0 d2 0\nq2 0 d1 -1\nq2 0 d3 2.0\n"
+CSV = b'query_id,doc_id,score,other\nq1,d1,3.5,x\nq1,"d,2",2,\nq2,"d ""3""",1e3,y\n'
+PLAIN_CSV = b"qid,docno,score\nq1,d1,3.5\nq1,d2,2\nq2,d1,1e3\n"
+TSV = b"query-id\tcorpus-id\tscore\nq1\td1\t1\nq1\td2\t0\nq2\td1\t2\n"
+JSON = b'{"q1": {"d1": 3.5, "d2": 2}, "q2": {"d1": -1e-3}}'
+RATINGS = (
+    b'{"name": "x", "judgmentRatings": [{"query": "red dress", "ratings": [{"docId": "a", "rating": "3.000"}, '
+    b'{"docId": "b", "rating": 0}]}]}'
+)
+LETOR = b"2 qid:10 1:0.3 2:0.7 # d1\n0 qid:10 1:0.9 2:-1 #docid = d2 inc = 1\n1 qid:11 2:5e-1 1:0 # d1\n"
+WEIGHTS = b"q1 1\nq2 0.5\nq3 0\n"
+CORPUS = b'{"_id": "d1", "title": "T", "text": "one"}\n{"_id": "d2", "text": "two \\u00e9"}\n'
+DOCS = b"<DOC>\n<DOCNO> d1 </DOCNO>\n<TEXT>one &amp; two</TEXT>\n</DOC>\n<DOC><DOCNO>d2</DOCNO>x</DOC>\n"
+TOPICS = b"<top>\n<num> Number: 301\n<title> a title\n<desc> Description: more\n</top>\n"
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is tried: the valid inputs to begin with, and a check that raises if an input is not handled rightly."""
+
+    seeds: tuple[bytes, ...]
+    check: Callable[[bytes], bool]
+    """Returns whether the input was accepted."""
+    share: int = 10
+    """How often, in relation to the others."""
+
+
+class DisagreementError(AssertionError):
+    """The reader and the oracle give different answers."""
+
+
+def as_table(records: Any) -> oracle.Table:
+    """Return a run or judgments as a dictionary."""
+    return {query: dict(rows) for query, rows in records.items()}
+
+
+def compared(
+    read: Callable[[io.BytesIO], Any], expect: Callable[[bytes], oracle.Table | None], content: bytes
+) -> bool:
+    """Read strictly and compare with the oracle; then leniently, which must not fail in another way."""
+    try:
+        found = as_table(read(io.BytesIO(content)))
+    except GenmError as error:
+        found = None
+        check_error(error)
+    if not content.startswith(NOT_TEXT):
+        expected = expect(content)
+        if found != expected:
+            raise DisagreementError(f"read {short(found)}; the oracle {short(expected)}")
+    return found is not None
+
+
+def short(value: object) -> str:
+    """Return a value for a message."""
+    return "refuses" if value is None else f"{value!r:.300}"
+
+
+def check_error(error: GenmError) -> None:
+    """Refuse an error that no person could read."""
+    text = str(error)
+    if not text or len(text) > 2000 or "\n" in text:
+        raise DisagreementError(f"an error of {len(text)} characters: {text!r:.200}")
+
+
+def tolerated(read: Callable[[bytes], Any], content: bytes) -> bool:
+    """Read without an oracle: only errors of genm may come."""
+    try:
+        read(content)
+    except GenmError as error:
+        check_error(error)
+        return False
+    return True
+
+
+def read_leniently(content: bytes) -> None:
+    """Read as everything, and repair."""
+    for read in (genm.read_run, genm.read_qrels):
+        with contextlib.suppress(GenmError):
+            read(io.BytesIO(content), lenient=True)
+    genm.read_qrels(io.BytesIO(content), lenient=True, grades="times=10")
+
+
+def read_packed(pack: Callable[[bytes], bytes], content: bytes) -> bool:
+    """Read packed data whose packing is damaged as well."""
+    packed = bytearray(pack(content))
+    draw = random.Random(len(content))  # noqa: S311 (no secret)
+    if draw.random() < 0.5 and packed:
+        packed[draw.randrange(len(packed))] ^= 1 << draw.randrange(8)
+    return tolerated(lambda data: genm.read_run(io.BytesIO(data), lenient=draw.random() < 0.5), bytes(packed))
+
+
+def read_round_trip(content: bytes) -> bool:
+    """Check that what is read and written is read again as it was."""
+    try:
+        run = genm.read_run(io.BytesIO(content), lenient=True)
+        out = io.BytesIO()
+        genm.write_run(run, out, tag="t")
+    except GenmError as error:
+        check_error(error)
+        return False
+    again = genm.read_run(io.BytesIO(out.getvalue())) if len(run) else run
+    if as_table(again) != as_table(run):
+        raise DisagreementError(f"written {out.getvalue()!r:.200}; read {short(as_table(again))}")
+    return True
+
+
+def read_texts_of(content: bytes, *, lenient: bool) -> None:
+    """Read texts in whatever form they seem to have."""
+    report = Diagnostics("fuzz", lenient=lenient)
+    read_texts(open_source(io.BytesIO(content), report, genm.progress.silent), report, genm.progress.silent)
+
+
+def read_folder(content: bytes) -> None:
+    """Read a BEIR folder with a changed corpus."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "qrels").mkdir()
+        (folder / "corpus.jsonl").write_bytes(content)
+        (folder / "queries.jsonl").write_bytes(CORPUS)
+        (folder / "qrels" / "test.tsv").write_bytes(b"query-id\tcorpus-id\tscore\nd1\td1\t1\n")
+        read_beir(folder, lenient=_even(content))
+
+
+def load_changed_model(content: bytes) -> bool:
+    """Check that a model that loads is written again as it was, and fuses."""
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "model.json"
+        path.write_bytes(content)
+        try:
+            model = genm.load_model(path)
+        except GenmError as error:
+            check_error(error)
+            return False
+    if model_from_json(json.loads(json.dumps(model_to_json(model)))) != model:
+        raise DisagreementError("a model is not what it was after writing and reading")
+    runs = {
+        ranker: genm.read_run({"q": {"d1": 2.0 + i, "d2": 1.0}}, name=ranker)
+        for i, ranker in enumerate(model.rankers)
+    }
+    with contextlib.suppress(GenmError):
+        model.fuse(runs)
+    if model.online is not None:
+        with contextlib.suppress(GenmError):
+            aligned = model.align(runs, genm.read_qrels({"q": {"d1": 1}}))
+            genm.learn.update_model(model, aligned)
+    return True
+
+
+def load_changed_evidence(content: bytes) -> bool:
+    """Evidence loads or is refused."""
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "model.evidence.json"
+        path.write_bytes(content)
+        return tolerated(lambda _: load_evidence(path), content)
+
+
+def use_changed_entry(content: bytes) -> bool:
+    """Whatever stands in the cache, the result is that of building."""
+    built = []
+
+    def build() -> dict[str, Any]:
+        built.append(1)
+        return {"a": np.arange(5.0), "b": np.eye(2)}
+
+    with tempfile.TemporaryDirectory() as name, environment("GENM_CACHE", name), warnings.catch_warnings():
+        warnings.simplefilter("ignore", GenmWarning)
+        cached("fuzz", ["key"], build)
+        (path,) = Path(name).rglob("*.zip")
+        path.write_bytes(content)
+        found = cached("fuzz", ["key"], build)
+    if found["a"].tolist() != [0, 1, 2, 3, 4] or found["b"].tolist() != [[1, 0], [0, 1]]:
+        raise DisagreementError(f"the cache gave {found}")
+    return len(built) == 1
+
+
+def call_command(content: bytes) -> bool:
+    """Run the command line; the words are separated by NUL."""
+    words = [word.decode("utf-8", "surrogateescape") for word in content.split(b"\0")]
+    result = CliRunner(env={"COLUMNS": "80"}).invoke(app, words, catch_exceptions=False, prog_name="genm")
+    if result.exit_code not in (0, 2):
+        raise DisagreementError(f"exit code {result.exit_code} of {words!r:.300}")
+    if result.exit_code == 2 and not re.search(r"^genm: [a-z-]+: ", result.stderr, re.MULTILINE):
+        raise DisagreementError(f"no error line of {words!r:.300}: {result.stderr!r:.300}")
+    return result.exit_code == 0
+
+
+@contextlib.contextmanager
+def environment(name: str, value: str) -> Iterator[None]:
+    """Set a variable for a while."""
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
+
+
+@cache
+def sample_folder() -> Path:
+    """Return a folder with the files that commands are called on."""
+    folder = Path(tempfile.mkdtemp(prefix="genm-fuzz-"))
+    genm.collections.write_sample(folder)
+    runs = {name: genm.read_run(folder / f"{name}.trec", name=name) for name in ("bm25", "dense")}
+    genm.train(runs, genm.read_qrels(folder / "qrels.txt"), method="online").save(folder / "model.json")
+    return folder
+
+
+def enter_sample_folder() -> None:
+    """Work in that folder, with a cache of its own: commands write into it."""
+    os.chdir(sample_folder())
+    os.environ["GENM_CACHE"] = str(sample_folder() / "cache")
+
+
+def seeds_of_files(*names: str) -> tuple[bytes, ...]:
+    """Return files of the sample."""
+    return tuple((sample_folder() / name).read_bytes() for name in names)
+
+
+def seeds_of_cache() -> tuple[bytes, ...]:
+    """Return a cache entry."""
+    with tempfile.TemporaryDirectory() as name, environment("GENM_CACHE", name):
+        cached("fuzz", ["key"], lambda: {"a": np.arange(5.0), "b": np.eye(2)})
+        (path,) = Path(name).rglob("*.zip")
+        return (path.read_bytes(),)
+
+
+def seeds_of_parquet() -> tuple[bytes, ...]:
+    """Return a table as Parquet."""
+    import polars as pl
+
+    frame = pl.DataFrame({"query_id": ["q1", "q1", "q2"], "doc_id": ["a", "b", "a"], "score": [3.0, 2.0, 1.0]})
+    seeds = []
+    for packing in ("uncompressed", "zstd", "snappy"):
+        file = io.BytesIO()
+        frame.write_parquet(file, compression=packing)  # type: ignore[arg-type]
+        seeds.append(file.getvalue())
+    return tuple(seeds)
+
+
+def seeds_of_calls() -> tuple[bytes, ...]:
+    """Return command lines."""
+    calls = (
+        "evaluate qrels.txt bm25.trec dense=dense.trec -m AP,P@10 -q --format json",
+        "compare qrels.txt bm25.trec dense.trec --resamples 100 --seed 1 --confidence 0.9",
+        "fuse --method rrf --k 60 --top 5 --depth 10 bm25.trec dense.trec --tag x",
+        "fuse --weights bm25=0.3,dense=0.7 --normalize bm25=minmax,dense=zscore bm25.trec dense.trec",
+        "fuse --model model.json bm25.trec dense.trec --lenient --duplicates max",
+        "inspect bm25.trec dense.trec --qrels qrels.txt --depth bm25=3,dense=4 --format tsv",
+        "explain --model model.json bm25.trec dense.trec --query 1 --top 3",
+        "export model.json --to opensearch --approximate --set size=20 --set bm25.field=text",
+        "export --list model.json --format json",
+        "collections list --format json",
+        "update --model model.json --qrels qrels.txt bm25.trec dense.trec -o out.json --grades from=0.5",
+    )
+    return tuple(call.replace(" ", "\0").encode() for call in calls)
+
+
+NAMES = (
+    "trec-run",
+    "trec-qrels",
+    "csv",
+    "tsv",
+    "json-run",
+    "json-qrels",
+    "lenient",
+    "round-trip",
+    "gzip",
+    "zstandard",
+    "parquet",
+    "letor",
+    "query-weights",
+    "texts",
+    "beir",
+    "model",
+    "evidence",
+    "cache",
+    "command",
+)
+"""The targets, known before anything is set up."""
+
+
+@cache
+def targets() -> dict[str, Target]:
+    """Return what is tried."""
+    run, qrels = genm.read_run, genm.read_qrels
+    evidence = seeds_of_files("model.evidence.json")[0]
+
+    def oracle_table(separator: str, what: str) -> Callable[[bytes], oracle.Table | None]:
+        return partial(oracle.table, separator=separator, what=what)
+
+    def oracle_json(what: str) -> Callable[[bytes], oracle.Table | None]:
+        return partial(oracle.json_file, what=what)
+
+    def held(read: Callable[..., Any], form: str, expect: Callable[[bytes], oracle.Table | None]) -> Any:
+        return partial(compared, partial(read, format=form), expect)
+
+    def only_errors(read: Callable[[bytes], Any]) -> Any:
+        return partial(tolerated, read)
+
+    tables, texts = (RUN, QRELS, CSV, TSV, JSON, RATINGS), (CORPUS, DOCS, TOPICS, CSV)
+    return {
+        "trec-run": Target((RUN,), held(run, "trec", oracle.trec_run), 30),
+        "trec-qrels": Target((QRELS,), held(qrels, "trec", oracle.trec_qrels), 30),
+        "csv": Target((CSV, PLAIN_CSV), held(run, "csv", oracle_table(",", "score")), 30),
+        "tsv": Target((TSV,), held(qrels, "tsv", oracle_table("\t", "relevance")), 20),
+        "json-run": Target((JSON,), held(run, "json", oracle_json("score")), 30),
+        "json-qrels": Target((RATINGS,), held(qrels, "json", oracle_json("relevance")), 30),
+        "lenient": Target(tables, only_errors(read_leniently), 10),
+        "round-trip": Target((RUN, CSV, JSON), read_round_trip, 10),
+        "gzip": Target((RUN,), partial(read_packed, gzip.compress), 5),
+        "zstandard": Target((RUN,), partial(read_packed, zstandard.compress), 5),
+        "parquet": Target(seeds_of_parquet(), only_errors(lambda data: run(io.BytesIO(data))), 3),
+        "letor": Target((LETOR,), only_errors(lambda data: read_letor(io.BytesIO(data), lenient=_even(data))), 20),
+        "query-weights": Target((WEIGHTS,), only_errors(lambda data: read_query_weights(io.BytesIO(data))), 10),
+        "texts": Target(texts, only_errors(lambda data: read_texts_of(data, lenient=_even(data))), 30),
+        "beir": Target((CORPUS,), only_errors(read_folder), 2),
+        "model": Target(seeds_of_files("model.json"), load_changed_model, 10),
+        "evidence": Target((evidence[:20_000], evidence), load_changed_evidence, 2),
+        "cache": Target(seeds_of_cache(), use_changed_entry, 3),
+        "command": Target(seeds_of_calls(), call_command, 1),
+    }
+
+
+def _even(data: bytes) -> bool:
+    """Choose between strict and lenient, the same for the same input."""
+    return len(data) % 2 == 0
+
+
+def changed(seeds: tuple[bytes, ...], draw: random.Random) -> bytes:
+    """Return a seed with one to six changes."""
+    content = bytearray(draw.choice(seeds))
+    for _ in range(draw.choice((1, 1, 1, 2, 2, 3, 6))):
+        at = draw.randrange(len(content) + 1)
+        end = min(len(content), at + draw.choice((1, 1, 2, 4, 16, 64)))
+        kind = draw.randrange(9)
+        if kind == 0 and content:
+            content[at % len(content)] = draw.randrange(256)
+        elif kind == 1:
+            content[at:at] = draw.choice(TOKENS)
+        elif kind == 2:
+            content[at:end] = draw.choice(TOKENS)
+        elif kind == 3:
+            del content[at:end]
+        elif kind == 4:
+            content[at:at] = content[at:end] * draw.choice((1, 1, 2, 40))
+        elif kind == 5:
+            other = draw.choice(seeds)
+            begin = draw.randrange(len(other) + 1)
+            content[at:at] = other[begin : begin + draw.choice((4, 16, 64))]
+        elif kind == 6:
+            words = re.split(rb"([\s,:\0]+)", bytes(content))
+            i, j = draw.randrange(len(words)), draw.randrange(len(words))
+            words[i], words[j] = words[j], draw.choice((words[i], draw.choice(TOKENS)))
+            content = bytearray(b"".join(words))
+        elif kind == 7:
+            del content[at:]
+        else:
+            content[at:at] = bytes(draw.randrange(256) for _ in range(draw.choice((1, 2, 8))))
+        del content[100_000:]
+    return bytes(content)
+
+
+@dataclass
+class Tally:
+    """What one process has done."""
+
+    executions: Counter[str] = field(default_factory=Counter)
+    accepted: Counter[str] = field(default_factory=Counter)
+    failures: dict[str, str] = field(default_factory=dict)
+    """A line about each different failure, by where it happened."""
+    peak: int = 0
+    slowest: float = 0.0
+
+
+class HangError(BaseException):
+    """An execution took too long; no handler of genm may catch it."""
+
+
+def _stop(*_: object) -> None:
+    raise HangError
+
+
+def try_once(name: str, content: bytes, tally: Tally, folder: Path) -> None:
+    """Give an input to a target; note a failure, and keep its input."""
+    signal.setitimer(signal.ITIMER_REAL, HANG_SECONDS)
+    began = time.perf_counter()
+    try:
+        tally.accepted[name] += targets()[name].check(content)
+    except (Exception, HangError) as error:  # noqa: BLE001 (any other exception is what we look for)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        frames = traceback.extract_tb(error.__traceback__)
+        ours = [f for f in frames if "genm" in f.filename] or frames
+        where = f"{name}: {type(error).__name__} at {Path(ours[-1].filename).name}:{ours[-1].lineno}"
+        if where not in tally.failures:
+            tally.failures[where] = f"{error!s:.300}"
+            folder.mkdir(exist_ok=True)
+            (folder / f"{name}-{len(tally.failures)}-{os.getpid()}.bin").write_bytes(content)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        tally.executions[name] += 1
+        tally.slowest = max(tally.slowest, time.perf_counter() - began)
+
+
+def work(seed: int, seconds: float, names: list[str], folder: Path) -> Tally:
+    """Try changed inputs until the time is over."""
+    tally, draw = Tally(), random.Random(seed)  # noqa: S311
+    enter_sample_folder()
+    signal.signal(signal.SIGALRM, _stop)
+    sys.setrecursionlimit(1000)
+    shares = [targets()[name].share for name in names]
+    for name in names:
+        for content in targets()[name].seeds:
+            try_once(name, content, tally, folder)  # compiles the kernels, too
+    limit = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 + MEMORY
+    with contextlib.suppress(ValueError, OSError):
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, resource.RLIM_INFINITY))
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        for name in draw.choices(names, shares, k=50):
+            try_once(name, changed(targets()[name].seeds, draw), tally, folder)
+    tally.peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    if tally.peak > limit:
+        tally.failures["memory"] = f"{tally.peak:,} bytes"
+    return tally
+
+
+def main() -> int:
+    """Fuzz, print a table, and return 1 if something failed."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--only", help="targets, comma-separated")
+    given = parser.parse_args()
+    os.environ["GENM_THREADS"] = "1"
+    folder = FOLDER.resolve()
+    names = given.only.split(",") if given.only else list(NAMES)
+    jobs = [(given.seed + i, given.seconds, names, folder) for i in range(given.jobs)]
+    print(f"seed {given.seed}, {given.jobs} processes, {given.seconds:g} s")
+    began = time.monotonic()
+    with multiprocessing.get_context("spawn").Pool(given.jobs) as pool:
+        tallies = pool.starmap(work, jobs)
+    total = Counter[str]()
+    accepted = Counter[str]()
+    failures: dict[str, str] = {}
+    for tally in tallies:
+        total += tally.executions
+        accepted += tally.accepted
+        failures |= tally.failures
+    for name in names:
+        print(f"{name:<14} {total[name]:>9,} executions, {accepted[name] / max(total[name], 1):.0%} accepted")
+    seconds = time.monotonic() - began
+    print(
+        f"{'all':<14} {sum(total.values()):>9,} executions in {seconds:.0f} s, "
+        f"{sum(total.values()) / seconds:,.0f} a second; slowest {max(t.slowest for t in tallies):.2f} s, "
+        f"most memory {max(t.peak for t in tallies) >> 20:,} MiB"
+    )
+    for where, text in failures.items():
+        print(f"FAILED {where}: {text}")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
