@@ -109,7 +109,7 @@ def study_choices(name: str, aligned: Aligned, splits: int) -> None:
             exact, auto = ExactFuser(weights="centre").fit(train), AutoFuser().fit(train)
             points = {"best": exact.best_weights_, "centre": exact.weights_, "smooth": auto.learned_}
             ways = {"auto": auto.weights_, "uniform": uniform, **points}
-            ways |= {f"{point}, 3/4 back": 0.25 * w + 0.75 * uniform for point, w in points.items()}
+            ways |= {f"{point}, 3/4 shrunk": 0.25 * w + 0.75 * uniform for point, w in points.items()}
             for way, weights in ways.items():
                 found = held.setdefault(way, np.zeros(n))
                 found[outside] += measure_queries(test, weights, AP) / splits

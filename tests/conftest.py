@@ -1,3 +1,4 @@
+import gc
 import os
 from importlib.util import find_spec
 from pathlib import Path
@@ -35,6 +36,13 @@ NUMBERS = (
 def pytest_configure(config):
     config.addinivalue_line("markers", "numbers: holds numbers that another processor could change")
     config.addinivalue_line("markers", "needs(module): uses an optional package; skipped where it is not installed")
+
+
+def pytest_collection_finish():
+    """Look for cycles less often, and not among what is there to stay: that takes a tenth off the suite."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 50)
 
 
 def pytest_collection_modifyitems(items):

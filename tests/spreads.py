@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from genm.explain.worth import WORTH_NOTICING
+from genm.explain.worth import NEGLIGIBLE_LOSS
 
 ERRORS = 3.0
 """Standard errors that chance may add; of a thousand comparisons of equals it adds more in three."""
@@ -12,4 +12,4 @@ def alike(one: np.ndarray, other: np.ndarray) -> bool:
     """Return whether the means differ by what `genm explain` counts as nothing, as far as queries can tell."""
     apart = np.asarray(one) - np.asarray(other)
     error = float(apart.std(ddof=1)) / np.sqrt(len(apart))
-    return abs(float(apart.mean())) <= WORTH_NOTICING + ERRORS * error
+    return abs(float(apart.mean())) <= NEGLIGIBLE_LOSS + ERRORS * error

@@ -267,7 +267,7 @@ def test_runs_are_aligned_under_the_rules_given_and_aligned_ones_have_theirs() -
     assert fuse_runs(runs, method="rrf") == fuse_runs(align_runs(runs), method="rrf")
     wanted = fuse_runs(align_runs(runs, normalize="zscore", depth=1), [0.3, 0.7], top=1)
     assert fuse_runs(runs, [0.3, 0.7], top=1, normalize="zscore", depth=1) == wanted
-    with pytest.raises(InputError, match="depth: expected none beside runs that are aligned already"):
+    with pytest.raises(InputError, match="depth: expected None with runs that are aligned already"):
         fuse_runs(align_runs(runs), depth=1)
 
 

@@ -145,7 +145,7 @@ def test_a_name_a_record_and_an_engine_are_all_normalisers() -> None:
         (Normalizer("cubic"), "expected kind to be one of none"),
         (Normalizer("minmax", lower_mode="bend"), "expected lower_mode to be one of ignore, apply"),
         (Normalizer("reciprocal", k=-1.0), "expected k to be a number above -1"),
-        (Normalizer("zscore", ddof=-1.0), "expected ddof to be a number of 0 or more"),
+        (Normalizer("zscore", ddof=-1.0), "expected ddof to be a number of at least 0"),
         (Normalizer("minmax", ddof=1.0), "expected ddof to be nothing: only zscore reads it"),
         (Normalizer("l2", at_mean="max"), "expected at_mean to be nothing"),
         (Normalizer("minmax", floor_at=0.0), "expected floor to be a number, because floor_at is given"),

@@ -20,30 +20,36 @@ def test_every_exported_name_is_there_and_sorted() -> None:
     assert dir(genm) == genm.__all__
 
 
-@pytest.mark.parametrize(
-    "lines",
-    [
-        "import genm; evaluate, fuse = genm.evaluate, genm.fuse",
-        "from genm import evaluate, fuse",
-        "import genm.evaluate, genm.fuse; evaluate, fuse = genm.evaluate, genm.fuse",
-        "import genm.learn, genm; evaluate, fuse = genm.evaluate, genm.fuse",
-        "import genm.evaluate as evaluate, genm.fuse as fuse",
-        "from genm.evaluate import evaluate_run; from genm.fuse import METHODS; from genm import evaluate, fuse",
-    ],
-)
-def test_evaluate_and_fuse_are_functions_and_modules_whatever_is_imported_first(lines: str) -> None:
-    code = f"""{lines}
+ORDERS = [
+    "import genm; evaluate, fuse = genm.evaluate, genm.fuse",
+    "from genm import evaluate, fuse",
+    "import genm.evaluate, genm.fuse; evaluate, fuse = genm.evaluate, genm.fuse",
+    "import genm.learn, genm; evaluate, fuse = genm.evaluate, genm.fuse",
+    "import genm.evaluate as evaluate, genm.fuse as fuse",
+    "from genm.evaluate import evaluate_run; from genm.fuse import METHODS; from genm import evaluate, fuse",
+]
+CHECK = """
 import inspect, sys, genm
-a = genm.Run.from_dict({{"q": {{"x": 2.0, "y": 1.0}}}}, name="a")
+a = genm.Run.from_dict({"q": {"x": 2.0, "y": 1.0}}, name="a")
 assert evaluate is genm.evaluate is sys.modules["genm.evaluate"] and fuse is genm.fuse is sys.modules["genm.fuse"]
-assert evaluate(a, genm.Qrels.from_dict({{"q": {{"y": 1}}}}), "RR").mean("RR") == 0.5
+assert evaluate(a, genm.Qrels.from_dict({"q": {"y": 1}}), "RR").mean("RR") == 0.5
 assert list(fuse([a], method="rrf")["q"]) == ["x", "y"]
 assert evaluate.parse_measure("AP").name == "AP" and "rrf" in fuse.METHODS
 assert inspect.signature(evaluate) == inspect.signature(genm.evaluate_run)
 assert inspect.signature(fuse) == inspect.signature(genm.fuse_runs)
-print("fine")"""
+"""
+
+
+def test_evaluate_and_fuse_are_functions_and_modules_whatever_is_imported_first() -> None:
+    """One process forgets genm before each order, so that only genm is loaded again."""
+    code = f"""import sys
+for lines in {ORDERS!r}:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "genm"]:
+        del sys.modules[name]
+    exec(lines + {CHECK!r}, {{}})
+    print("fine")"""
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert (found.stdout, found.stderr) == ("fine\n", "")
+    assert (found.stdout, found.stderr) == ("fine\n" * len(ORDERS), "")
 
 
 def test_every_name_of_the_root_is_that_of_its_home() -> None:

@@ -72,7 +72,7 @@ def test_a_document_fits_exactly_where_msgspec_says_so(path: tuple[Any, ...], va
         (("count",), -1, "f.json: count: expected an integer from 0 to 2^63 - 1; found -1."),
         (("free",), "x" * 99, f'f.json: free: expected an object; found "{"x" * 59}...'),
         ((), {"a": 1, **GOOD}, "f.json: unknown key 'a'. A newer genm may have written this file."),
-        ((), {**GOOD, "maybe": {"numer": 1}}, "f.json: maybe: unknown key 'numer'."),
+        ((), {**GOOD, "maybe": {"size": 1}}, "f.json: maybe: unknown key 'size'."),
         ((), {**GOOD, "maybe": 3}, "f.json: maybe: expected an object or null; found 3."),
     ],
 )

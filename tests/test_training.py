@@ -193,9 +193,9 @@ def test_a_ranker_of_weight_0_may_still_bring_documents():
         ({"target": "opensearch"}, "target: expected runs; found runs that are aligned already"),
         ({"query_weights": {"q1": 1.0}}, "query_weights: expected runs; found runs that are aligned already"),
         ({"test_qrels": QRELS}, "test_qrels: expected runs; found runs that are aligned already"),
-        ({"qrels": QRELS}, "qrels: expected none beside runs that are aligned already"),
-        ({"depth": 3}, "depth: expected none beside runs that are aligned already"),
-        ({"normalize": "max"}, "normalize: expected none beside runs that are aligned already"),
+        ({"qrels": QRELS}, "qrels: expected None with runs that are aligned already"),
+        ({"depth": 3}, "depth: expected None with runs that are aligned already"),
+        ({"normalize": "max"}, "normalize: expected None with runs that are aligned already"),
     ],
 )
 def test_aligned_runs_have_their_rules(beside, message):

@@ -1,15 +1,15 @@
-"""The engines' pages: from an index to a query with learned weights, every snippet made by the code.
+"""Write the engines' pages: from an index to a query with learned weights. The code generates every snippet.
 
-`python -m tools.engine_pages docs/engines` writes them.
+`python tools/engine_pages.py docs/engines` writes them.
 """
 
 import re
 import sys
 from pathlib import Path
 
+from genm.export.engines import targets
 from genm.export.export import export_model, training_rules
 from genm.export.quoting import py_literal
-from genm.export.registry import targets
 from genm.export.settings import WINDOW
 from genm.export.simulation import normalized
 from genm.export.target import Setting, Target, rankers_text, weights_text
@@ -19,8 +19,8 @@ from genm.normalizers import Normalizer
 
 _FENCE = {"json": "json", "py": "python", "sql": "sql"}
 _FILES = (
-    "A run file has a line `query_id Q0 doc_id rank score name` for every document returned, `qrels.txt` a line "
-    "`query_id 0 doc_id grade` for every document judged ([formats](../formats.md))."
+    "A run file has one line `query_id Q0 doc_id rank score name` per returned document. `qrels.txt` has one line "
+    "`query_id 0 doc_id grade` per judged document ([formats](../formats.md))."
 )
 _AT_HAND = {
     "text": "the query's words",
@@ -43,17 +43,17 @@ def page(target: Target) -> str:
         f"# {target.title}",
         f"Versions: {target.versions}.",
         "## You have an index",
-        "From here to a query with learned weights. The index is taken to be like this:",
+        "This page leads from an index to a query with learned weights. It assumes an index like this:",
         _fenced("", guide.index),
-        "## 1. Write down what each ranker returns",
+        "## 1. Save the results of each ranker",
         guide.runs,
         _FILES,
         "## 2. Learn the weights under the engine's rules",
         _fenced("sh", f"genm fit --target {target.name} --qrels qrels.txt {runs} -o model.json"),
         "## 3. Export them",
         _fenced("sh", f"genm export --to {target.name} model.json{options} -o {exported.file_name}"),
-        f"With the weights {weights} the file holds:",
-        _fenced(_FENCE.get(target.suffix, ""), exported.text),
+        f"With the weights {weights}, the file contains:",
+        _fenced(_FENCE.get(target.file.suffix, ""), exported.text),
         "Both steps in Python, where `runs` maps names to runs:",
         _fenced("python", training_snippet(target)),
         "## 4. Search",
@@ -61,11 +61,11 @@ def page(target: Target) -> str:
         guide.send,
         _fenced(guide.language, search_snippet(target)),
         "## What the engine computes",
-        "What becomes of the scores of one ranker for one query, before the weights:",
+        "How the engine normalises the scores of one ranker for one query, before it applies the weights:",
         _edges(target),
         _limits(target),
         "## Settings",
-        "Each is given to `genm export` as `--set NAME=VALUE`.",
+        "Pass each setting to `genm export` as `--set NAME=VALUE`.",
         _settings(target),
         "## Good to know",
         "\n".join(f"- {note}" for note in target.notes),
@@ -85,13 +85,14 @@ def overview() -> str:
         [
             "# Engines",
             "",
-            "Weights mean what they meant in training only if the engine normalises, cuts and fills gaps as the",
-            "training did. `genm fit --target NAME` trains under an engine's rules; `genm export --to NAME` writes",
-            "what the engine takes, and refuses a model that it would rank otherwise.",
+            "Learned weights are valid only if the engine normalises scores, cuts lists and fills gaps as in",
+            "training. `genm fit --target NAME` trains under the rules of an engine. `genm export --to NAME`",
+            "writes the request, pipeline or code for the engine. It refuses a model if the engine would rank",
+            "differently.",
             "",
-            "`--technique` chooses another of the engine's normalisers than the first below, for all rankers or as",
-            "`RANKER=NORMALISER`; `--window` sets how many documents of each ranker it is to look at.",
-            "`genm export --list model.json` tells which engines take a model exactly as it is.",
+            "By default, training uses the first normaliser in the table. `--technique` selects another, for all",
+            "rankers or as `RANKER=NORMALISER`. `--window` sets how many documents of each ranker the engine uses.",
+            "`genm export --list model.json` lists the engines that can use a model without changes.",
             "",
             "| Engine | Name | Normalisers | Rankers | Weights |",
             "|---|---|---|---|---|",
@@ -144,7 +145,7 @@ def search_snippet(target: Target) -> str:
 
 
 def _given(target: Target) -> list[str]:
-    """Say what the names stand for that the search finds at hand."""
+    """Return a sentence that explains the variables of the search snippet."""
     if target.guide.language != "python":
         return []
     used = [
@@ -177,12 +178,12 @@ def _limits(target: Target) -> str:
     window = target.window
     taken = f"Rankers: {rankers_text(target)}. Weights: {weights_text(target)}."
     if window.rerank:
-        cut = "It scores one set of candidates by every ranker, so train on runs that hold all candidates, uncut."
+        cut = "It scores one set of candidates with every ranker, so train on runs that contain all candidates."
     else:
-        cut = "Each ranker has its own window" if window.each else "All rankers share one window"
+        cut = "Each ranker has a separate window" if window.each else "All rankers share one window"
         if window.least == window.most:
             return f"{cut} of {window.most} documents, which cannot be set. {taken}"
-        ends = [f"{window.default} documents unless it is set"] * bool(window.default)
+        ends = [f"{window.default} documents by default"] * bool(window.default)
         ends += [f"at least {window.least}"] * (window.least > 1) + [f"at most {window.most}"] * bool(window.most)
         cut = f"{', '.join([cut, *ends])}."
     return f"{cut} {taken}"

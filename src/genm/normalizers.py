@@ -181,7 +181,7 @@ def _check(normalizer: Normalizer) -> None:
         _refuse(normalizer, "k", "a number above -1, so that 1 / (k + rank) is positive")
     for name in ("constant_within", "ddof"):
         if getattr(normalizer, name) < 0.0:
-            _refuse(normalizer, name, "a number of 0 or more")
+            _refuse(normalizer, name, "a number of at least 0")
     for name in ("ddof", "at_mean"):
         if getattr(normalizer, name) and normalizer.kind != "zscore":
             _refuse(normalizer, name, "nothing: only zscore reads it")

@@ -75,7 +75,7 @@ def test_judgments_choose_the_queries_and_their_order() -> None:
         ("queries-missing-from-run", 1),
         ("queries-without-documents", 1),
     ]
-    assert "set aside, the first is 'q2'" in aligned.notes[0].text
+    assert "skipped, the first is 'q2'" in aligned.notes[0].text
 
 
 def test_depth_keeps_the_top_of_each_list_and_its_normaliser_sees_no_more() -> None:
@@ -133,7 +133,7 @@ def test_progress_is_told_from_start_to_end() -> None:
         (
             [run_of(BM25, "x")],
             {"query_weights": {"q1": -1.0}},
-            "expected finite numbers from 0 on; found -1.0 for query 'q1'",
+            "expected finite numbers >= 0; found -1.0 for query 'q1'",
         ),
         ([run_of(BM25, "x")], {"query_weights": {"q1": float("nan")}}, "found nan for query 'q1'"),
         (
@@ -257,6 +257,6 @@ def test_aligned_runs_are_taken_as_they_are_and_others_are_aligned() -> None:
 @pytest.mark.parametrize("beside", [{"qrels": qrels_of(GRADES)}, {"normalize": "max"}, {"depth": 3}])
 def test_rules_beside_aligned_runs_are_refused(beside: dict[str, Any]) -> None:
     (name,) = beside
-    message = rf"{name}: expected none beside runs that are aligned already.*align_runs"
+    message = rf"{name}: expected None with runs that are aligned already.*align_runs"
     with pytest.raises(InputError, match=message):
         as_aligned(align_runs([run_of(BM25)]), **beside)

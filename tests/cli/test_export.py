@@ -157,7 +157,7 @@ def test_settings_reach_the_text(genm, learned):
         (("--to", "weaviate", "model.json", "--set", "=1"), "--set =1: expected NAME=VALUE"),
         (("--to", "weaviate", "model.json", "--set", "size=1", "--set", "size=2"), "--set size: given twice"),
         (("--to", "weaviate", "model.json", "--set", "sise=1"), "weaviate: expected a setting of"),
-        (("--to", "weaviate", "model.json", "--set", "size=ten"), "size: expected a whole number"),
+        (("--to", "weaviate", "model.json", "--set", "size=ten"), "size: expected a positive integer"),
         (("--to", "weaviate", "model.json", "--format", "json"), "--format belongs to --list"),
         (("--to", "weaviate", "model.json", "-o", "nowhere/x"), "expected a folder to write into"),
         (("--to", "weaviate", "model.json", "bm25.trec"), "expected runs named bm25, dense; missing dense"),

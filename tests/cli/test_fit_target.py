@@ -69,10 +69,7 @@ def test_a_stream_stays_with_its_engine(genm, sample):
 def test_mixed_techniques_are_trained_and_said_not_to_fit(genm, sample):
     found = genm("fit", "--target", "opensearch", "--technique", "bm25=l2,dense=z_score", *QUICK)
     assert found.code == 0
-    assert (
-        "note: opensearch does not take this model exactly: these ways of normalising do not go together"
-        in found.err
-    )
+    assert "note: opensearch does not take this model exactly: these normalisations cannot be combined" in found.err
 
 
 def test_lists_with_gaps_are_said_to_be_no_candidates(genm, sample):

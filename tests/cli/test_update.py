@@ -73,7 +73,7 @@ def test_refusals(genm, stream):
         genm("fit", "--method", "bat", "--qrels", "first.qrels", *RANKERS, "--folds", "2", "-o", "bat.json").code
         == 0
     )
-    assert "holds no stream" in genm("update", "--model", "bat.json", "--qrels", "more.qrels", *RANKERS).fault
+    assert "has no stream" in genm("update", "--model", "bat.json", "--qrels", "more.qrels", *RANKERS).fault
 
 
 def test_figures_of_other_weights_are_dropped(genm, stream):

@@ -86,5 +86,5 @@ def test_runs_and_judgments_are_aligned_first() -> None:
 def test_arguments_out_of_order_are_refused() -> None:
     with pytest.raises(InputError, match=r"fuser: expected a fuser.*found list\. The order is cross_validate\("):
         cross_validate([Run.from_dict(A)], BoostFuser, "AP")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="qrels: expected none beside runs that are aligned already"):
+    with pytest.raises(InputError, match="qrels: expected None with runs that are aligned already"):
         cross_validate(BoostFuser, made_up(0), Qrels.from_dict(GRADES), "AP")

@@ -66,7 +66,7 @@ def test_refusals():
         explain_documents(aligned, [1, 0, 0], for_one[1], doc_id="nix")
     with pytest.raises(InputError, match="expected 3 numbers"):
         explain_documents(aligned, [1, 0], for_one[0])
-    with pytest.raises(InputError, match="top: expected a whole number from 1 on"):
+    with pytest.raises(InputError, match="top: expected a positive integer"):
         explain_documents(aligned, [1, 0, 0], for_one[0], top=0)
 
 

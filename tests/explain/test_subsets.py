@@ -114,14 +114,22 @@ def test_nothing_depends_on_what_was_asked_before():
         assert (one_by_one.values([subset])[0] == values).all()
 
 
-def test_held_back_or_not_is_an_option_that_is_read():
+def test_shrinking_is_an_option_that_is_read():
     aligned = made_up(7, n_queries=20)
     held = SharedRefits(aligned, AP, folds=3).values([7])[0]
-    free = SharedRefits(aligned, AP, folds=3, hold_back=False).values([7])[0]
+    free = SharedRefits(aligned, AP, folds=3, shrinks=False).values([7])[0]
     assert not np.allclose(held, free)
 
 
-def test_two_folds_have_none_left_to_advise():
+def test_two_queries_get_uniform_weights():
+    """One training query cannot be cross-validated, and `auto` then keeps uniform weights unless they are worse."""
+    aligned = made_up(7, n_queries=2)
+    [values] = SharedRefits(aligned, AP).values([7])
+    auto = cross_validate(aligned, AutoFuser, AP, folds=2)
+    assert np.allclose(values, auto.per_query)
+
+
+def test_two_folds_leave_training_queries_to_choose_from():
     aligned = made_up(7, n_queries=12)
     assert SharedRefits(aligned, AP, folds=2).values([7])[0].shape == (12,)
 
@@ -137,7 +145,7 @@ def test_queries_without_a_relevant_document_teach_nothing_and_count_nothing():
         SharedRefits(replace(poor, relevance=np.where(query < 7, 0, aligned.relevance).astype(np.int32)), AP)
 
 
-def test_of_many_rankers_subsets_are_held_back_as_the_whole_is(monkeypatch):
+def test_with_many_rankers_subsets_shrink_as_the_whole_does(monkeypatch):
     """And what is learned so is worth about the same."""
     aligned = made_up(4, quality=(1.0, 0.8, 0.6, 0.4), n_queries=30)
     chosen = SharedRefits(aligned, AP).values([0b1111, 0b0111, 0b1001])

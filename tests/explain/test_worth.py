@@ -138,10 +138,10 @@ def test_refusals():
         measure_worth(made_up(1, labelled=False))
     with pytest.raises(InputError, match="confidence: expected a number between 0 and 1"):
         measure_worth(aligned, confidence=95)
-    with pytest.raises(InputError, match="margin: expected a number from 0 on"):
+    with pytest.raises(InputError, match="margin: expected a number of at least 0"):
         measure_worth(aligned, margin=-1)
     for orders in (2, 7):
-        with pytest.raises(InputError, match="orders: expected an even number from 4 on"):
+        with pytest.raises(InputError, match="orders: expected an even number of at least 4"):
             measure_worth(aligned, orders=orders)
 
 

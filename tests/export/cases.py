@@ -9,7 +9,7 @@ import numpy as np
 from genm.align import align_runs
 from genm.errors import ExportError
 from genm.export import export_model, find_target
-from genm.export.loss import same_top
+from genm.export.export import same_top
 from genm.export.simulation import ranking
 from genm.fuse import fuse_scores
 from genm.model import Model
@@ -48,7 +48,7 @@ def simulated(
 ) -> dict[str, float]:
     """What the target returns for one query when it is told what is exported."""
     exported = export_model(made, to, settings=settings or {})
-    return find_target(to).simulate(exported.document, lists)
+    return find_target(to).code.simulate(exported.document, lists)
 
 
 def own_fusion(made: Model, queries: Sequence[Sequence[Mapping[str, float]]]) -> list[dict[str, float]]:
@@ -78,7 +78,7 @@ def disagreement(
     target = find_target(to)
     document = export_model(made, to, settings=settings).document
     for lists, ours in zip(queries, own_fusion(made, queries), strict=True):
-        fused = target.simulate(document, lists)
+        fused = target.code.simulate(document, lists)
         theirs = ranking(fused)
         if not same_top(ours, theirs, len(theirs)):
             return lists, ours, fused

@@ -101,10 +101,10 @@ def test_every_target_is_complete(name: str) -> None:
     made = model(target.normalizer, weights=(0.5, 0.5), depth=None if target.window.rerank else 100)
     exported = export_model(made, name)
     assert exported.text.endswith("\n")
-    assert exported.file_name == f"learned_{name.replace('-', '_')}.{target.suffix}"
-    if target.media_type == "application/json":
+    assert exported.file_name == f"learned_{name.replace('-', '_')}.{target.file.suffix}"
+    if target.file.media_type == "application/json":
         json.loads(exported.text)
-    if target.suffix == "py":
+    if target.file.suffix == "py":
         compile(exported.text, exported.file_name, "exec")
     assert exported.text == export_model(made, name).text
 

@@ -6,7 +6,7 @@ from export.cases import model
 from genm.align import align_runs
 from genm.errors import InputError, ModelError
 from genm.export import measured_loss
-from genm.export.loss import same_members, same_top
+from genm.export.export import same_members, same_top
 from genm.normalizers import Normalizer
 from genm.read import run_from_dict
 from genm.records import Run
@@ -47,7 +47,7 @@ def test_the_depth_of_the_comparison_counts() -> None:
         measured_loss(made, "opensearch", runs(), at=1).n_changed
         <= measured_loss(made, "opensearch", runs()).n_changed
     )
-    with pytest.raises(InputError, match="at: expected a whole number from 1 on; found 0"):
+    with pytest.raises(InputError, match="at: expected a positive integer; found 0"):
         measured_loss(made, "opensearch", runs(), at=0)
 
 

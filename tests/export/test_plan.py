@@ -70,9 +70,9 @@ def test_unknown_settings_are_listed() -> None:
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("size", "ten", r"size: expected a whole number above 0; found 'ten'"),
-        ("size", "0", r"size: expected a whole number"),
-        ("window", "-3", r"window: expected a whole number"),
+        ("size", "ten", r"size: expected a positive integer; found 'ten'"),
+        ("size", "0", r"size: expected a positive integer"),
+        ("window", "-3", r"window: expected a positive integer"),
         ("bm25.type", "image", r"bm25\.type: expected one of text, vector; found 'image'"),
         ("bm25.field", "a\nb", r"bm25\.field: expected a name"),
         ("bm25.query", "{", r"bm25\.query: expected JSON"),

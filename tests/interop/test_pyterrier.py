@@ -159,7 +159,7 @@ def test_mistakes_are_named() -> None:
         PipelineFusion(pipelines(found)).transform(topics)
     with pytest.raises(InputError, match="expected at least one"):
         PipelineFusion({})
-    with pytest.raises(InputError, match="Leave one of the two out"):
+    with pytest.raises(InputError, match="Drop one of the two"):
         FeatureFusion(columns=["a"], names=["b"])
     with pytest.raises(InputError, match=r"expected the columns qid, docno, features; found qid, docno"):
         FeatureFusion().fit(found["good"], qrels)

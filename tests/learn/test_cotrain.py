@@ -220,7 +220,7 @@ def test_labels_by_threshold_are_used() -> None:
         ({"sigma": -1.0}, "0 or greater"),
         ({"trust": 1.5}, "from 0 .* to 1"),
         ({"schedule": "wild"}, "paper, adaptive"),
-        ({"starts": [[1, 0, 0]]}, "trust=0 never leaves"),
+        ({"starts": [[1, 0, 0]]}, "trust=0 nothing is co-trained"),
         ({"free": True, "trust": 1.0}, 'expected schedule="paper"'),
         ({"free": True, "schedule": "paper"}, "expected trust=1"),
     ],

@@ -188,5 +188,5 @@ def test_a_model_updated_in_parts_equals_one_updated_at_once(schedule: str) -> N
 
 def test_a_model_without_a_stream_is_not_updated() -> None:
     aligned = made_up(2)
-    with pytest.raises(ModelError, match="holds no stream to go on with"):
+    with pytest.raises(ModelError, match="has no stream to continue"):
         update_model(NewtonFuser().fit(aligned).to_model(), aligned)

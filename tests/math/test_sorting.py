@@ -1,12 +1,13 @@
 """The ranking order equals Python's own stable sort."""
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from genm._math.sorting import N_COUNTS, downward_keys, rank_order, ranked_as_given, sort_pairs
+from genm._math.sorting import N_COUNTS, downward_keys, rank_order, ranked_as_given, sort_downwards, sort_pairs
 
 scores = st.sampled_from([0.0, -0.0, 1.0, 1.0 + 2**-52, -3.5, 1e300, 5e-324, 2.0]) | st.floats(
     allow_nan=False, allow_infinity=False
@@ -84,3 +85,20 @@ def test_downward_keys_order_any_numbers_and_hold_both_zeros_equal(values: np.nd
     keys = np.empty(len(values), np.uint64)
     downward_keys(values.copy(), len(values), keys)
     np.testing.assert_array_equal(sorted_pairs(keys, 64), np.argsort(-values, kind="stable"))
+
+
+@numba.njit
+def sort_few(values, items, begin, n):
+    """A part has no entry point for Python."""
+    sort_downwards(values, items, begin, n)
+
+
+@settings(deadline=None, max_examples=80)
+@given(st.lists(scores, max_size=60), st.integers(0, 3), st.randoms(use_true_random=False))
+def test_few_rows_are_sorted_downwards_and_equal_ones_by_their_items(values, begin, random) -> None:
+    items = random.sample(range(1000), begin + len(values))
+    array, taken = np.array([7.0] * begin + values), np.array(items, np.int64)
+    sort_few(array, taken, begin, len(values))
+    pairs = sorted(zip(values, items[begin:], strict=True), key=lambda pair: (-pair[0], pair[1]))
+    assert taken.tolist() == items[:begin] + [item for _, item in pairs]
+    assert array.tolist() == [7.0] * begin + [value for value, _ in pairs]

@@ -4,7 +4,7 @@ import pytest
 from report.examples import example_report
 from reproduced import collection, results
 
-from genm.reproduce.figures.sigmoid import draw_sigmoid
+from genm.reproduce.figures.objective import draw_sigmoid
 from genm.reproduce.page import render_page
 
 try:

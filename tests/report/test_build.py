@@ -95,7 +95,7 @@ def test_without_refits_the_folds_stand_in(built) -> None:
     nothing = built.kept.refits._replace(weights=np.zeros((0, 3)), before=np.zeros((0, 3)), kind="none", note="No.")
     spread = build_report(built.aligned, built.model, replace(built.kept, refits=nothing))["spread"]
     assert (spread["kind"], spread["n_samples"]) == ("folds", 4)
-    assert spread["note"] == "No. What is shown are the weights of the 4 folds of the cross-validation."
+    assert spread["note"] == "No. The weights shown are those of the 4 folds of the cross-validation."
 
 
 @pytest.mark.usefixtures("few_refits")
@@ -129,7 +129,7 @@ def test_other_data_and_other_weights_are_said(built) -> None:
 def test_refusals(built) -> None:
     with pytest.raises(InputError, match="needs judgments"):
         build_report(made_up(0, labelled=False), built.model, built.kept)
-    with pytest.raises(ModelError, match="of other queries"):
+    with pytest.raises(ModelError, match="belongs to other queries"):
         build_report(built.aligned.select(np.arange(5)), built.model, built.kept)
 
 
@@ -191,7 +191,7 @@ def test_two_rankers_have_no_map_and_one_has_no_lines() -> None:
         assert report["ternary"] is None
         assert len(report["lines"]) == n_lines
         assert (report["sliders"] is None) == (n_lines == 0)
-        assert ("There is one ranker" in report["headline"]["verdict"]) == (n_lines == 0)
+        assert ("There is only one ranker" in report["headline"]["verdict"]) == (n_lines == 0)
 
 
 @pytest.fixture(scope="module")

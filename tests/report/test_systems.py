@@ -141,7 +141,7 @@ def test_the_share_without_judgments_stands_beside_the_verdict(built) -> None:
 
 @pytest.mark.parametrize(
     ("lift", "words"),
-    [(0.2, "more judged queries are likely to help"), (-0.2, "was no better"), (0.0, "would bring little")],
+    [(0.2, "more judged queries are likely to help"), (-0.2, "did not help"), (0.0, "would help little")],
 )
 def test_whether_more_judgments_would_help(built, lift, words) -> None:
     values = built.kept.evidence.held_out.per_query

@@ -5,8 +5,15 @@ import pytest
 from reproduced import capture, collection, exact_map, smooth_map
 
 from genm.errors import InputError
-from genm.reproduce.figures.objective import BETAS, draw_objective, draw_smoothing, pair_of, steps_inside
-from genm.reproduce.figures.sigmoid import BETA, draw_sigmoid
+from genm.reproduce.figures.objective import (
+    BETAS,
+    SIGMOID_BETA,
+    draw_objective,
+    draw_sigmoid,
+    draw_smoothing,
+    pair_of,
+    steps_inside,
+)
 
 SAMPLED = (0, 137, 500, 999, 1000)
 
@@ -85,12 +92,12 @@ def test_the_linear_approximation_is_the_tangent_between_its_ends(monkeypatch):
     above, below = figures[0].axes
     lines = {line.get_label(): line.get_data() for line in above.lines}
     x, f = lines["sigmoid f"]
-    np.testing.assert_allclose(f, 1.0 / (1.0 + np.exp(BETA * x)), atol=1e-12)
+    np.testing.assert_allclose(f, 1.0 / (1.0 + np.exp(SIGMOID_BETA * x)), atol=1e-12)
     x, straight = lines["linear approximation"]
-    assert straight[x < -2 / BETA - 1e-9].min() == 1.0
-    assert straight[x > 2 / BETA + 1e-9].max() == 0.0
+    assert straight[x < -2 / SIGMOID_BETA - 1e-9].min() == 1.0
+    assert straight[x > 2 / SIGMOID_BETA + 1e-9].max() == 0.0
     slopes = {line.get_label(): line.get_data() for line in below.lines}
     x, slope = slopes["slope of f"]
     np.testing.assert_allclose(slope[1:-1], np.gradient(f, x)[1:-1], atol=0.5)
-    assert min(slopes["of the linear approximation"][1]) == -BETA / 4
+    assert min(slopes["of the linear approximation"][1]) == -SIGMOID_BETA / 4
     assert "24%" in drawing.caption  # 2 / (1 + e^2)

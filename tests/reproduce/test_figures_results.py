@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from reproduced import capture, collection, results
 
-from genm.reproduce.figures.recall import draw_recall
+from genm.reproduce.figures.results import draw_recall, draw_summary, rows_of
 from genm.reproduce.figures.style import LEARNED, SHOWN, best_single, look_of
-from genm.reproduce.figures.summary import draw_summary, rows_of
 from genm.reproduce.paper import TABLE_3
 
 

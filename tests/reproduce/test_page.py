@@ -9,9 +9,8 @@ from reproduced import collection, results
 
 from genm.records import Note
 from genm.reproduce.figures import Drawing
-from genm.reproduce.figures.recall import draw_recall
-from genm.reproduce.figures.sigmoid import draw_sigmoid
-from genm.reproduce.figures.summary import draw_summary
+from genm.reproduce.figures.objective import draw_sigmoid
+from genm.reproduce.figures.results import draw_recall, draw_summary
 from genm.reproduce.page import render_page
 from genm.reproduce.results import Cell, ResultTable
 

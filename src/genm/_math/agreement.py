@@ -9,10 +9,9 @@ that is needed of the scores. The Hessian has the factor K that the paper leaves
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from genm._math.linear_algebra import dot, product, row_products
-from genm._typing import Floats
+from genm._typing import Floats, Ints
 from genm.errors import InputError
 
 _ROWS_AT_ONCE = 1 << 16
@@ -35,7 +34,7 @@ class Moments(NamedTuple):
     exponent: int
 
 
-def score_moments(starts: NDArray[np.int64], scores: Floats, query_weights: Floats | None = None) -> Moments:
+def score_moments(starts: Ints, scores: Floats, query_weights: Floats | None = None) -> Moments:
     """Return the moments of (rows, K) scores, rows[starts[q]:starts[q + 1]] for each query.
 
     Every query counts by its weight, however many documents it has; queries without documents do not count.

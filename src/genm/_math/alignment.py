@@ -6,25 +6,17 @@ its row inside the query, or NOWHERE for a judged document that no ranker return
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from genm._math.parallel import kernel
 from genm._math.sorting import N_COUNTS, sort_pairs
+from genm._typing import Bools, Codes, Floats, Ints
 
 NOWHERE = -1
 
 
 @kernel
 def enter_codes(
-    starts: NDArray[np.int64],
-    doc: NDArray[np.int32],
-    code: NDArray[np.int32],
-    place: NDArray[np.int64],
-    at: NDArray[np.int64],
-    after: NDArray[np.int64],
-    low: int,
-    high: int,
-    entries: NDArray[np.int32],
+    starts: Ints, doc: Codes, code: Codes, place: Ints, at: Ints, after: Ints, low: int, high: int, entries: Codes
 ) -> None:
     """Write the documents of one list, as codes of the common table, into entries[at[q]:after[q]].
 
@@ -41,15 +33,15 @@ def enter_codes(
 
 @kernel
 def match_entries(
-    bounds: NDArray[np.int64],
-    judged: NDArray[np.int64],
+    bounds: Ints,
+    judged: Ints,
     n_codes: int,
     low: int,
     high: int,
-    entries: NDArray[np.int32],
-    codes: NDArray[np.int32],
-    n_rows: NDArray[np.int64],
-    n_left: NDArray[np.int64],
+    entries: Codes,
+    codes: Codes,
+    n_rows: Ints,
+    n_left: Ints,
 ) -> None:
     """Turn entries[bounds[q]:bounds[q + 1]] from codes into rows; judged[q] is where the judgments begin.
 
@@ -87,18 +79,18 @@ def match_entries(
 
 @kernel
 def place_scores(
-    starts: NDArray[np.int64],
-    score: NDArray[np.float64],
-    place: NDArray[np.int64],
-    at: NDArray[np.int64],
-    after: NDArray[np.int64],
-    entries: NDArray[np.int32],
-    row_starts: NDArray[np.int64],
+    starts: Ints,
+    score: Floats,
+    place: Ints,
+    at: Ints,
+    after: Ints,
+    entries: Codes,
+    row_starts: Ints,
     column: int,
     low: int,
     high: int,
-    raw: NDArray[np.float64],
-    retrieved: NDArray[np.bool_],
+    raw: Floats,
+    retrieved: Bools,
 ) -> None:
     """Write one ranker's scores into its column of (rows, K)."""
     for query in range(low, high):
@@ -113,14 +105,7 @@ def place_scores(
 
 
 @kernel
-def place_codes(
-    bounds: NDArray[np.int64],
-    codes: NDArray[np.int32],
-    row_starts: NDArray[np.int64],
-    low: int,
-    high: int,
-    doc: NDArray[np.int32],
-) -> None:
+def place_codes(bounds: Ints, codes: Codes, row_starts: Ints, low: int, high: int, doc: Codes) -> None:
     """Close the gaps between the queries' codes."""
     for q in range(low, high):
         shift = bounds[q] - row_starts[q]
@@ -129,14 +114,7 @@ def place_codes(
 
 
 @kernel
-def count_shared(
-    ranks: NDArray[np.int32],
-    marks: NDArray[np.bool_],
-    starts: NDArray[np.int64],
-    depths: NDArray[np.int64],
-    shared: NDArray[np.float64],
-    marked: NDArray[np.float64],
-) -> None:
+def count_shared(ranks: Codes, marks: Bools, starts: Ints, depths: Ints, shared: Floats, marked: Floats) -> None:
     """Average over the queries, at each depth, of the lists' overlap and of their share of marked rows.
 
     Overlap is intersection over union. Queries for which a list (for overlap: both lists) is empty do not

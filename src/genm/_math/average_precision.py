@@ -16,14 +16,12 @@ import itertools
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from genm._math.average_precision_kernels import (
     HessianSums,
     Ranks,
     Store,
     _exact_range,
-    _Store,
     gradient_range,
     hessian_range,
     position_gradient_range,
@@ -34,7 +32,7 @@ from genm._math.average_precision_kernels import (
 from genm._math.elementary import TAIL
 from genm._math.parallel import over_ranges
 from genm._math.tiles import TILE, Tiles, build_tiles, scale_weights
-from genm._typing import Floats
+from genm._typing import Bools, Floats, Ints
 from genm.errors import InputError
 
 _MOST_CHUNKS = 256
@@ -109,13 +107,7 @@ def smooth_ap(
 
 
 def smooth_ap_one(
-    scores: Floats,
-    relevant: NDArray[np.bool_],
-    n_relevant: int,
-    weights: Floats,
-    beta: float,
-    *,
-    smooth_j: bool = False,
+    scores: Floats, relevant: Bools, n_relevant: int, weights: Floats, beta: float, *, smooth_j: bool = False
 ) -> tuple[float, Floats]:
     """Return smoothed average precision and gradient of one query with (documents, K) scores (Algorithm 3)."""
     starts = np.array([0, len(scores)])
@@ -132,15 +124,19 @@ def _sum_hessians(sums: HessianSums, beta: float, exponent: int) -> Floats:
 
 
 def store_of(tiles: Tiles) -> Store:
-    """Return the arrays that the kernels of the smoothed ranks read."""
+    """Return the arrays that the kernels read."""
     return Store(
         tiles.scores,
         tiles.low,
         tiles.high,
         tiles.sizes,
+        tiles.position,
         tiles.tile_spans,
         tiles.relevant_scores,
+        tiles.relevant_position,
+        tiles.relevant_tile,
         tiles.relevant_spans,
+        tiles.n_relevant,
         np.maximum(tiles.n_relevant, 1).astype(np.float64),
     )
 
@@ -159,8 +155,8 @@ def blocks_of(tiles: Tiles, low: int, high: int) -> tuple[list[tuple[int, int]],
         cuts.append(max(last, cuts[-1] + 1))
     n_tiles, n = int(np.diff(tile_ends[cuts]).max()), int(np.diff(ends[cuts]).max())
     s, J, R, W = np.empty((4, n + 1))
-    room = Ranks(np.empty(n, np.int64), s, J, R, W, np.empty((n_tiles, 65)), np.empty((n_tiles, 5), np.int64))
-    return [(low + a, low + b) for a, b in itertools.pairwise(cuts)], room
+    memory = Ranks(np.empty(n, np.int64), s, J, R, W, np.empty((n_tiles, 65)), np.empty((n_tiles, 5), np.int64))
+    return [(low + a, low + b) for a, b in itertools.pairwise(cuts)], memory
 
 
 def _ldexp(numbers: Floats | np.float64, exponent: int) -> Floats:
@@ -179,9 +175,9 @@ class Ranked(NamedTuple):
 
     values: Floats
     """(Q,) average precision."""
-    starts: NDArray[np.int64]
+    starts: Ints
     """(Q + 1,) where each query's ranks lie."""
-    ranks: NDArray[np.int64]
+    ranks: Ints
     """Ranks of the relevant documents that have a row, from 1, rising within each query."""
 
 
@@ -200,19 +196,7 @@ def exact_ranks(tiles: Tiles, weights: Floats) -> Ranked:
     starts = np.zeros(tiles.n_queries + 1, np.int64)
     np.cumsum(tiles.relevant_spans[:, 1] - tiles.relevant_spans[:, 0], out=starts[1:])
     values, ranks = np.empty(tiles.n_queries), np.empty(int(starts[-1]), np.int64)
-    store = _Store(
-        tiles.scores,
-        tiles.low,
-        tiles.high,
-        tiles.sizes,
-        tiles.position,
-        tiles.tile_spans,
-        tiles.relevant_scores,
-        tiles.relevant_position,
-        tiles.relevant_tile,
-        tiles.relevant_spans,
-        tiles.n_relevant,
-    )
+    store = store_of(tiles)
 
     def work(low: int, high: int) -> None:
         _exact_range(low, high, store, scaled, values, starts, ranks)

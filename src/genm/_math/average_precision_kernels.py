@@ -40,7 +40,8 @@ from numpy.typing import NDArray
 from genm._math.elementary import STEEPEST, exponential
 from genm._math.lanes import fill, first, higher, highest, load, lower, lowest, store, total
 from genm._math.parallel import kernel, part
-from genm._typing import Floats
+from genm._math.sorting import sort_downwards
+from genm._typing import Codes, Floats, Ints
 
 NEAR = 8.0
 """Where the series starts: four terms leave out exp(-32), relative to what they sum."""
@@ -94,9 +95,9 @@ def range_of(s: Floats) -> tuple[float, float]:
 
 @part()
 def order_relevant(
-    scores: NDArray[np.floating], first: int, n: int, weights: Floats, s: Floats, order: NDArray[np.int64], at: int
+    scores: NDArray[np.floating], first: int, n: int, weights: Floats, s: Floats, order: Ints, at: int
 ) -> None:
-    """Fuse the relevant documents first:first+n and sort them: s downwards, then position upwards (shell sort).
+    """Fuse the relevant documents first:first+n and sort them: s downwards, then position upwards.
 
     Scores and order go to the places from `at` on.
     """
@@ -106,21 +107,7 @@ def order_relevant(
             total += weights[k] * scores[first + j, k]
         s[at + j] = total
         order[at + j] = j
-    gap = 1
-    while gap < n:
-        gap = 3 * gap + 1
-    while gap > 1:
-        gap //= 3
-        for i in range(at + gap, at + n):
-            value, place, hole = s[i], order[i], i
-            while hole >= at + gap and (
-                s[hole - gap] < value or (s[hole - gap] == value and order[hole - gap] > place)
-            ):
-                s[hole] = s[hole - gap]
-                order[hole] = order[hole - gap]
-                hole -= gap
-            s[hole] = value
-            order[hole] = place
+    sort_downwards(s, order, at, n)
 
 
 @part()
@@ -146,18 +133,22 @@ class Store(NamedTuple):
     scores: NDArray[np.floating]
     low: NDArray[np.floating]
     high: NDArray[np.floating]
-    sizes: NDArray[np.int64]
-    tile_spans: NDArray[np.int64]
+    sizes: Ints
+    position: Codes
+    tile_spans: Ints
     relevant: NDArray[np.floating]
-    relevant_spans: NDArray[np.int64]
+    relevant_position: Codes
+    relevant_tile: Ints
+    relevant_spans: Ints
+    n_relevant: Ints
     divisors: Floats
-    """What each query's sum over relevant documents is divided by: their number, at least 1."""
+    """What each query's sum of smoothed terms is divided by: the number of relevant documents, at least 1."""
 
 
 class Ranks(NamedTuple):
     """What `rank_range` leaves for the derivatives: a block of queries, one after the other."""
 
-    order: NDArray[np.int64]
+    order: Ints
     """Relevant documents in falling order, as places in their query's list."""
     s: Floats
     J: Floats
@@ -165,7 +156,7 @@ class Ranks(NamedTuple):
     W: Floats
     E: Floats
     """(tiles, 65): E, or s for a tile that is too wide; the last place is the middle m."""
-    cuts: NDArray[np.int64]
+    cuts: Ints
     """(tiles, 5)."""
 
 
@@ -250,7 +241,8 @@ def rank_range(
 ) -> None:
     """Fill the block of ranks for the queries low:high, and their values."""
     order, s, J, R, W, E, cuts = ranks
-    scores, tile_low, tile_high, sizes, tile_spans, relevant, spans, divisors = store
+    scores, tile_low, tile_high, sizes = store.scores, store.low, store.high, store.sizes
+    tile_spans, relevant, spans, divisors = store.tile_spans, store.relevant, store.relevant_spans, store.divisors
     g, inverse = np.empty(64), np.empty((1, 64))
     near = NEAR if window > NEAR else window
     zero = low - low  # an integer like any other: a plain 0 is a constant, for which callees are compiled again
@@ -312,22 +304,6 @@ def rank_range(
         at = end
 
 
-class _Store(NamedTuple):
-    """The arrays of `Tiles` that this kernel reads."""
-
-    scores: NDArray[np.floating]
-    low: NDArray[np.floating]
-    high: NDArray[np.floating]
-    sizes: NDArray[np.int64]
-    position: NDArray[np.int32]
-    tile_spans: NDArray[np.int64]
-    relevant: NDArray[np.floating]
-    relevant_position: NDArray[np.int32]
-    relevant_tile: NDArray[np.int64]
-    relevant_spans: NDArray[np.int64]
-    n_relevant: NDArray[np.int64]
-
-
 @part()
 def _count_before(s: Floats, s_j: float) -> tuple[int, int]:
     """Return how many of 64 scores are greater than s_j, and how many equal it."""
@@ -339,7 +315,7 @@ def _count_before(s: Floats, s_j: float) -> tuple[int, int]:
 
 
 @part()
-def _count_ties(s: Floats, s_j: float, position: NDArray[np.int32], tile: int, place: int) -> int:
+def _count_ties(s: Floats, s_j: float, position: Codes, tile: int, place: int) -> int:
     """Return how many of 64 documents equal s_j and stand in an earlier row."""
     earlier = 0
     for d in range(64):
@@ -349,13 +325,7 @@ def _count_ties(s: Floats, s_j: float, position: NDArray[np.int32], tile: int, p
 
 @kernel
 def _exact_range(
-    low: int,
-    high: int,
-    store: _Store,
-    weights: Floats,
-    values: Floats,
-    starts: NDArray[np.int64],
-    ranks: NDArray[np.int64],
+    low: int, high: int, store: Store, weights: Floats, values: Floats, starts: Ints, ranks: Ints
 ) -> None:
     """Fill the values and ranks of the queries low:high."""
     scores, tile_low, tile_high, sizes, position, tile_spans = (
@@ -535,7 +505,7 @@ class HessianSums(NamedTuple):
     hessians: Floats
     """(chunks, K, K) lower triangles."""
     query_weights: Floats
-    chunks: NDArray[np.int64]
+    chunks: Ints
     """(Q,) the chunk each query belongs to."""
 
 
@@ -621,14 +591,7 @@ def _close_ranks(x: Floats, C: float, D: float, P: Floats, T: Floats, j: int, H:
 
 @kernel
 def hessian_range(
-    low: int,
-    high: int,
-    store: Store,
-    ranks: Ranks,
-    b: float,
-    gradients: Floats,
-    dR: Floats,
-    sums: HessianSums,
+    low: int, high: int, store: Store, ranks: Ranks, b: float, gradients: Floats, dR: Floats, sums: HessianSums
 ) -> None:
     """Fill the gradients of the queries low:high and the dR_j of the block; add Hessians to the sums."""
     hessians, query_weights, chunks = sums
@@ -768,7 +731,7 @@ def position_hessian_range(
                 for k in range(n_rankers):
                     x[k] = relevant[first + order[i], k] - relevant[first + order[j], k]
                     dJ[k] += w * x[k]
-                if i < j:  # the pair the other way round has the same x x' and the opposite second derivative
+                if i < j:  # the reversed pair has the same x x' and the opposite second derivative
                     c = scale * w * (1.0 - 2.0 * g) * (1.0 / R[j] - 1.0 / R[i])
                     for k in range(n_rankers):
                         for other in range(k + 1):

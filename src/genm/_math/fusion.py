@@ -6,14 +6,14 @@ differently depending on where it stands.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from genm._math.parallel import kernel, over_ranges
+from genm._typing import Codes, Floats, Ints
 
 _BLOCK = 4096
 
 
-def order_by_majority(ranks: NDArray[np.int32], starts: NDArray[np.int64]) -> NDArray[np.int64]:
+def order_by_majority(ranks: Codes, starts: Ints) -> Ints:
     """Return each row's position (from 0) in its query's majority order.
 
     ranks is (rows, K), 0 for a document that the list lacks: it loses to every document the list holds.
@@ -27,7 +27,7 @@ def order_by_majority(ranks: NDArray[np.int32], starts: NDArray[np.int64]) -> ND
 
 
 @kernel
-def _majority(ranks: NDArray[np.int32], a: int, b: int) -> int:
+def _majority(ranks: Codes, a: int, b: int) -> int:
     votes = 0
     for k in range(ranks.shape[1]):
         first, second = ranks[a, k], ranks[b, k]
@@ -39,9 +39,7 @@ def _majority(ranks: NDArray[np.int32], a: int, b: int) -> int:
 
 
 @kernel
-def _sort_queries(
-    ranks: NDArray[np.int32], starts: NDArray[np.int64], low: int, high: int, place: NDArray[np.int64]
-) -> None:
+def _sort_queries(ranks: Codes, starts: Ints, low: int, high: int, place: Ints) -> None:
     for q in range(low, high):
         begin, n = starts[q], starts[q + 1] - starts[q]
         order, spare = np.arange(begin, begin + n), np.empty(n, np.int64)
@@ -63,7 +61,7 @@ def _sort_queries(
             place[order[i]] = i
 
 
-def weighted_sum(scores: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+def weighted_sum(scores: Floats, weights: Floats) -> Floats:
     """Return the sum over k of weights[k] * scores[:, k]."""
     scores = np.require(scores, np.float64, ("C", "W"))
     weights = np.require(weights, np.float64, ("C", "W"))
@@ -78,9 +76,7 @@ def weighted_sum(scores: NDArray[np.float64], weights: NDArray[np.float64]) -> N
 
 
 @kernel
-def _sum_rows(
-    low: int, high: int, scores: NDArray[np.float64], weights: NDArray[np.float64], fused: NDArray[np.float64]
-) -> None:
+def _sum_rows(low: int, high: int, scores: Floats, weights: Floats, fused: Floats) -> None:
     for i in range(low, high):
         total = 0.0
         for k in range(len(weights)):

@@ -11,13 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genm._math.parallel import kernel, over_ranges
-from genm._typing import Floats, Ints
-
-Codes = NDArray[np.int32]
+from genm._math.sorting import sort_downwards
+from genm._typing import Bytes, Codes, Floats, Ints
 
 _NEAR_BITS = 13
 
-_FEW = 100  # up to here comparing a query's rows with each judged one beats searching for their places
+_FEW = 100  # up to here comparing a query's rows with each judged one beats bisection
 
 
 class Hits(NamedTuple):
@@ -41,7 +40,7 @@ def as_codes(array: NDArray[np.integer]) -> Codes:
 
 
 def no_hits(n_queries: int, n_judged: int) -> Hits:
-    """Return room for as many hits as there are judged documents."""
+    """Return arrays for as many hits as there are judged documents."""
     ranks = (np.zeros(n_judged, np.int64) for _ in range(3))
     return Hits(np.zeros(n_queries, np.int64), next(ranks), np.zeros(n_judged, np.int32), *ranks)
 
@@ -95,7 +94,7 @@ def _bits(n: int) -> int:
 def _join(
     begin: int,
     end: int,
-    near: NDArray[np.uint8],
+    near: Bytes,
     slots: Ints,
     maybe: Ints,
     low: Ints,
@@ -207,29 +206,28 @@ def hits_of_scores(
     widest = int(np.diff(rows_starts).max(initial=0))
 
     def work(begin: int, end: int) -> None:
-        order, precede, above, reach = (np.empty(widest + 1, np.int64) for _ in range(4))
-        room = order, np.empty(widest + 1), precede, above, reach
-        _place(begin, end, int(with_ties), *room, starts, score, judged_starts, rows_starts, rows, grade, *hits)
+        order, *counts = (np.empty(widest + 1, np.int64) for _ in range(4))
+        judged = judged_starts, rows_starts, rows, grade
+        top = np.empty(widest + 1)
+        _place(begin, end, int(with_ties), order, top, _Counts(*counts), (starts, score), judged, hits)
 
     over_ranges(work, np.diff(starts))
     return hits
 
 
+class _Counts(NamedTuple):
+    """Of each judged row, in ranking order: how many rows precede it, score higher, score at least as high."""
+
+    precede: Ints
+    above: Ints
+    reach: Ints
+
+
 @kernel
-def _count_all(
-    begin: int,
-    end: int,
-    n: int,
-    with_ties: int,
-    score: Floats,
-    top: Floats,
-    rows: Ints,
-    order: Ints,
-    precede: Ints,
-    above: Ints,
-    reach: Ints,
+def _count_each(
+    begin: int, end: int, n: int, ties: int, score: Floats, top: Floats, rows: Ints, order: Ints, counts: _Counts
 ) -> None:
-    """Count, for each of a few judged rows, the rows before it, above it, and above or level with it."""
+    """Count for each of a few judged rows by looking at all rows."""
     for i in range(n):
         own = rows[order[i]]
         before = higher = as_high = 0
@@ -237,28 +235,20 @@ def _count_all(
             before += score[row] >= top[i]
         for row in range(own + 1, end):
             before += score[row] > top[i]
-        precede[i], above[i], reach[i] = before, before, before + 1
-        if with_ties:
+        counts.precede[i], counts.above[i], counts.reach[i] = before, before, before + 1
+        if ties:
             for row in range(begin, end):
                 higher += score[row] > top[i]
                 as_high += score[row] >= top[i]
-            above[i], reach[i] = higher, as_high
+            counts.above[i], counts.reach[i] = higher, as_high
 
 
 @kernel
 def _count_once(
-    begin: int,
-    end: int,
-    n: int,
-    score: Floats,
-    top: Floats,
-    rows: Ints,
-    order: Ints,
-    precede: Ints,
-    above: Ints,
-    reach: Ints,
+    begin: int, end: int, n: int, score: Floats, top: Floats, rows: Ints, order: Ints, counts: _Counts
 ) -> None:
-    """Count the same for many judged rows: each row finds its place among them by halving."""
+    """Count for many judged rows by looking at each row once: bisection finds its place among them."""
+    precede, above, reach = counts
     lowest = top[n - 1]
     for row in range(begin, end):
         s = score[row]
@@ -267,33 +257,21 @@ def _count_once(
         a, size = 0, n  # a becomes the number of judged rows with a higher score
         while size > 0:
             half = size // 2
-            if top[a + half] > s:
-                a += half + 1
-                size -= half + 1
-            else:
-                size = half
+            a, size = (a + half + 1, size - half - 1) if top[a + half] > s else (a, half)
         reach[a] += 1
         if top[a] < s:
             above[a] += 1
             precede[a] += 1
             continue
-        b, size = a, n - a  # b: with a score as high
+        b, size = a, n - a  # b: with a score at least as high
         while size > 0:
             half = size // 2
-            if top[b + half] >= s:
-                b += half + 1
-                size -= half + 1
-            else:
-                size = half
+            b, size = (b + half + 1, size - half - 1) if top[b + half] >= s else (b, half)
         above[b] += 1
-        k, size = a, b - a  # k: up to this row
+        k, size = a, b - a  # k: of those, the ones up to this row
         while size > 0:
             half = size // 2
-            if rows[order[k + half]] <= row:
-                k += half + 1
-                size -= half + 1
-            else:
-                size = half
+            k, size = (k + half + 1, size - half - 1) if rows[order[k + half]] <= row else (k, half)
         precede[k] += 1
     for i in range(n):
         precede[i + 1] += precede[i]
@@ -308,51 +286,33 @@ def _place(
     with_ties: int,
     order: Ints,
     top: Floats,
-    precede: Ints,
-    above: Ints,
-    reach: Ints,
-    starts: Ints,
-    score: Floats,
-    judged_starts: Ints,
-    rows_starts: Ints,
-    rows: Ints,
-    grade: Codes,
-    n_hits: Ints,
-    hit_rank: Ints,
-    hit_grade: Codes,
-    hit_first: Ints,
-    hit_last: Ints,
+    counts: _Counts,
+    ranking: tuple[Ints, Floats],
+    judged: tuple[Ints, Ints, Ints, Codes],
+    hits: Hits,
 ) -> None:
+    """Write the hits of queries begin..end.
+
+    `ranking` is (starts, score), `judged` is (judged_starts, rows_starts, rows, grade).
+    """
+    starts, score = ranking
+    judged_starts, rows_starts, rows, grade = judged
     for q in range(begin, end):
-        j0, n = rows_starts[q], rows_starts[q + 1] - rows_starts[q]
-        n_hits[q] = n
+        n = rows_starts[q + 1] - rows_starts[q]
+        hits.n_hits[q] = n
         if n == 0:
             continue
         for i in range(n):
-            order[i] = j0 + i
-        gap = 1
-        while gap < n:
-            gap = 3 * gap + 1
-        while gap > 1:  # Shell sort: the order is total, so that it need not be stable
-            gap //= 3
-            for i in range(gap, n):
-                moved, k = order[i], i
-                s = score[rows[moved]]
-                while k >= gap and (
-                    score[rows[order[k - gap]]] < s or (score[rows[order[k - gap]]] == s and order[k - gap] > moved)
-                ):
-                    order[k] = order[k - gap]
-                    k -= gap
-                order[k] = moved
-        for i in range(n):
+            order[i] = rows_starts[q] + i
             top[i] = score[rows[order[i]]]
+        sort_downwards(top, order, 0, n)
         for i in range(n + 1):
-            precede[i] = above[i] = reach[i] = 0
+            counts.precede[i] = counts.above[i] = counts.reach[i] = 0
         if n <= _FEW:
-            _count_all(starts[q], starts[q + 1], n, with_ties, score, top, rows, order, precede, above, reach)
+            _count_each(starts[q], starts[q + 1], n, with_ties, score, top, rows, order, counts)
         else:
-            _count_once(starts[q], starts[q + 1], n, score, top, rows, order, precede, above, reach)
+            _count_once(starts[q], starts[q + 1], n, score, top, rows, order, counts)
         for i in range(n):
             h = judged_starts[q] + i
-            hit_rank[h], hit_grade[h] = precede[i] + 1, grade[order[i]]
-            hit_first[h], hit_last[h] = above[i] + 1, reach[i]
+            hits.rank[h], hits.grade[h] = counts.precede[i] + 1, grade[order[i]]
+            hits.first[h], hits.last[h] = counts.above[i] + 1, counts.reach[i]

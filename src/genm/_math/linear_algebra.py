@@ -51,8 +51,7 @@ def row_products(left: Floats, right: Floats) -> Floats:
     out = np.empty((len(left), len(right)))
     n_blocks = -(-len(right) // 8)
     over_ranges(
-        lambda low, high: _row_products(low, high, left, right, out),
-        np.full(n_blocks, max(1, left.size), np.int64),
+        lambda low, high: _row_products(low, high, left, right, out), np.full(n_blocks, max(1, left.size), np.int64)
     )
     return out
 

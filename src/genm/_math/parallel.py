@@ -18,7 +18,8 @@ from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
+
+from genm._typing import Ints
 
 F = TypeVar("F", bound=Callable[..., Any])
 A = TypeVar("A")
@@ -59,7 +60,7 @@ def n_threads() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def over_ranges(work: Callable[[int, int], None], costs: NDArray[np.int64]) -> None:
+def over_ranges(work: Callable[[int, int], None], costs: Ints) -> None:
     """Call `work(low, high)` over consecutive ranges of items whose costs are about equal.
 
     `work` must touch only what belongs to its range. Runs in the caller's thread when one thread is enough,

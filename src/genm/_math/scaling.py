@@ -1,4 +1,4 @@
-"""Every way in which the scores of one list, one query of one ranker, are made comparable with another's.
+"""Normalisation of scores, one list (one query of one ranker) at a time.
 
 Lists are the columns of (rows, K) matrices; the rows of query q are starts[q]:starts[q + 1]. What is asked for
 is a row of numbers per ranker, in the order of COLUMNS. No finite input gives NaN or infinity: lists of extreme
@@ -9,11 +9,11 @@ number.
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from genm._math.elementary import STEEPEST, arctangent, exponential
 from genm._math.parallel import kernel, over_ranges
 from genm._math.sorting import N_COUNTS, Count, downward_keys, sort_pairs
+from genm._typing import Bools, Codes, Floats, Ints
 
 KINDS = ("none", "atan", "sigmoid", "rank", "reciprocal", "minmax", "affine", "max", "l2", "sum", "zscore")
 MODES = ("ignore", "apply", "clip", "within")
@@ -44,12 +44,7 @@ _LARGEST = float(np.finfo(np.float64).max)
 _TAME = 1e100  # between its inverse and this, squares and sums of squares keep every digit
 
 
-def scale_lists(
-    raw: NDArray[np.float64],
-    retrieved: NDArray[np.bool_],
-    starts: NDArray[np.int64],
-    rules: NDArray[np.float64],
-) -> NDArray[np.float64]:
+def scale_lists(raw: Floats, retrieved: Bools, starts: Ints, rules: Floats) -> Floats:
     """Return the normalised scores, gaps filled, of (rows, K) raw scores; `rules` has a row per ranker."""
     values = raw
     by_rank = np.isin(rules[:, _KIND], (_RANK, _RECIPROCAL))
@@ -63,13 +58,7 @@ def scale_lists(
     return scores
 
 
-def _rank_scores(
-    raw: NDArray[np.float64],
-    retrieved: NDArray[np.bool_],
-    starts: NDArray[np.int64],
-    rules: NDArray[np.float64],
-    by_rank: NDArray[np.bool_],
-) -> NDArray[np.float64]:
+def _rank_scores(raw: Floats, retrieved: Bools, starts: Ints, rules: Floats, by_rank: Bools) -> Floats:
     """Return the raw scores, those of the rankers that count by rank replaced by what the rank is worth.
 
     A kernel of its own, and not part of the scaling: sorting takes long to compile and few need it.
@@ -86,30 +75,20 @@ def _rank_scores(
     return values
 
 
-def rank_lists(
-    raw: NDArray[np.float64], retrieved: NDArray[np.bool_], starts: NDArray[np.int64]
-) -> NDArray[np.int32]:
+def rank_lists(raw: Floats, retrieved: Bools, starts: Ints) -> Codes:
     """Return each document's rank (from 1) in each ranker's list, 0 where it was not retrieved.
 
     By score downwards; equal scores in the order of the rows, which is by doc id downwards.
     """
     ranks = np.empty(raw.shape, np.int32)
     over_ranges(
-        lambda low, high: _rank_queries(raw, retrieved, starts, low, high, ranks),
-        np.diff(starts) * raw.shape[1],
+        lambda low, high: _rank_queries(raw, retrieved, starts, low, high, ranks), np.diff(starts) * raw.shape[1]
     )
     return ranks
 
 
 @kernel
-def _rank_queries(
-    raw: NDArray[np.float64],
-    retrieved: NDArray[np.bool_],
-    starts: NDArray[np.int64],
-    low: int,
-    high: int,
-    ranks: NDArray[np.int32],
-) -> None:
+def _rank_queries(raw: Floats, retrieved: Bools, starts: Ints, low: int, high: int, ranks: Codes) -> None:
     longest = 1
     for q in range(low, high):
         longest = max(longest, starts[q + 1] - starts[q])
@@ -133,13 +112,7 @@ def _rank_queries(
 
 @kernel
 def _scale_queries(
-    raw: NDArray[np.float64],
-    retrieved: NDArray[np.bool_],
-    starts: NDArray[np.int64],
-    rules: NDArray[np.float64],
-    low: int,
-    high: int,
-    scores: NDArray[np.float64],
+    raw: Floats, retrieved: Bools, starts: Ints, rules: Floats, low: int, high: int, scores: Floats
 ) -> None:
     longest = 1
     for q in range(low, high):
@@ -171,7 +144,7 @@ def _scale_queries(
 
 
 @kernel
-def _finish(value: float, rule: NDArray[np.float64]) -> float:
+def _finish(value: float, rule: Floats) -> float:
     value = rule[_SCALE] * value + rule[_SHIFT]
     if value <= rule[_FLOOR_AT]:
         value = rule[_FLOOR]
@@ -179,7 +152,7 @@ def _finish(value: float, rule: NDArray[np.float64]) -> float:
 
 
 @kernel
-def _scale_list(values: NDArray[np.float64], n: Count, rule: NDArray[np.float64]) -> None:
+def _scale_list(values: Floats, n: Count, rule: Floats) -> None:
     kind = int(rule[_KIND])
     if kind > _RECIPROCAL:
         _scale_by_list(values, n, rule, kind)
@@ -194,7 +167,7 @@ def _scale_list(values: NDArray[np.float64], n: Count, rule: NDArray[np.float64]
 
 
 @kernel
-def _scale_by_list(values: NDArray[np.float64], n: Count, rule: NDArray[np.float64], kind: int) -> None:
+def _scale_by_list(values: Floats, n: Count, rule: Floats, kind: int) -> None:
     least, most = values[0], values[0]
     for i in range(1, n):
         least, most = min(least, values[i]), max(most, values[i])
@@ -245,13 +218,7 @@ def _scale_by_list(values: NDArray[np.float64], n: Count, rule: NDArray[np.float
 
 @kernel
 def _scale_between(
-    values: NDArray[np.float64],
-    n: Count,
-    rule: NDArray[np.float64],
-    low: float,
-    high: float,
-    lower: float,
-    upper: float,
+    values: Floats, n: Count, rule: Floats, low: float, high: float, lower: float, upper: float
 ) -> None:
     """Scale by two ends: the list's own (low, high) or the given bounds (lower, upper), as the modes say."""
     lower_mode, upper_mode = int(rule[_LOWER_MODE]), int(rule[_UPPER_MODE])
@@ -272,7 +239,7 @@ def _scale_between(
 
 @kernel
 def _bottom(value: float, low: float, high: float, bound: float, mode: int) -> float:
-    """Return the lower end for one score; a list wholly below the bound keeps its own, lest it turn round."""
+    """Return the lower end for one score; a list wholly below the bound keeps its own, or it would be reversed."""
     if mode == _IGNORE or high < bound or (mode != _CLIP and high == bound):
         return low
     return low if mode == _WITHIN and value <= bound else bound

@@ -11,7 +11,7 @@ import warnings
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._typing import Floats
+from genm._typing import Floats, Ints
 
 _DECIMALS = 12
 _FEW = 13
@@ -104,7 +104,7 @@ def _all_signs(differences: Floats) -> Floats:
     return np.asarray(n_extreme / 2**n, np.float64)
 
 
-def _n_extreme(differences: Floats, flip: NDArray[np.integer]) -> NDArray[np.int64]:
+def _n_extreme(differences: Floats, flip: NDArray[np.integer]) -> Ints:
     """Count the rows of `flip` (1 turns a sign round) whose sum is as far from 0 as that of no flip."""
     total = differences.sum(axis=0)
     # sums of the same numbers in another order may differ in the last bits

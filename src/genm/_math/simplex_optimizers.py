@@ -8,11 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from genm._math.elementary import logarithms
 from genm._math.linear_algebra import dot, norm, product, symmetric_eigen, times
-from genm._typing import Floats
+from genm._typing import Bools, Floats
 
 Derivatives = Callable[[Floats], tuple[float, Floats, Floats]]
 Value = Callable[[Floats], float]
@@ -20,7 +19,7 @@ Watch = Callable[[int, Floats, float], None]
 
 _ARMIJO = 1e-4
 _HALVINGS = 14
-_FIRST_STEP = 0.1  # of a climb that knows no curvature yet
+_FIRST_STEP = 0.1  # length of the first step, before any curvature is known
 _LONGEST_STEP = 0.5  # of the simplex's diameter sqrt(2): one step never jumps across the whole set
 
 
@@ -71,8 +70,8 @@ def newton(
     """Maximise f on the simplex by Newton steps (Algorithm 1, repaired: departures 4 and 6).
 
     Weights at 0 whose gradient pushes outwards are held; in the others, within sum alpha = 1, the Hessian's
-    eigenvalues are replaced by minus their size, so that every step climbs; a backtracking search along the
-    projected step asks for a sufficient rise. Stops when a step gains less than `tol`.
+    eigenvalues are replaced by minus their size, so that every step is an ascent direction; a backtracking search
+    along the projected step asks for a sufficient rise. Stops when a step gains less than `tol`.
     """
     alpha, f, n = start.copy(), value(start), 0
     if watch is not None:
@@ -84,10 +83,10 @@ def newton(
         step = np.zeros_like(alpha)
         if free.sum() > 1:
             step[free] = _modified_newton_step(g[free], H[np.ix_(free, free)])
-        alpha_next, f_next = _climb(value, alpha, f, g, step)
+        alpha_next, f_next = _line_search(value, alpha, f, g, step)
         if alpha_next is None:
             slope = np.where(free, g - g[free].mean(), 0.0)
-            alpha_next, f_next = _climb(value, alpha, f, g, slope / max(norm(slope), 1e-300))
+            alpha_next, f_next = _line_search(value, alpha, f, g, slope / max(norm(slope), 1e-300))
         gain = f_next - f
         if alpha_next is not None:
             alpha, f = alpha_next, f_next
@@ -111,7 +110,7 @@ def barrier(
     """Maximise f on the simplex by a log barrier (gEnM.IP as read in departure 10).
 
     Newton on the perturbed optimality conditions of f + mu * sum(log alpha) with sum alpha = 1, mu driven to
-    0; no clipping on the way. At the end a weight that the barrier alone holds above 0 (its multiplier
+    0; no weight is clipped meanwhile. At the end a weight that the barrier alone holds above 0 (its multiplier
     mu / alpha exceeds it) becomes exactly 0.
     """
     alpha = 0.9 * start + 0.1 / len(start)  # strictly inside
@@ -127,7 +126,7 @@ def barrier(
             g_mu = g + mu / alpha
             step = _modified_newton_step(g_mu, H - np.diag(mu / alpha**2))
             before = f + mu * float(logarithms(alpha).sum())
-            alpha, f, gain = _inner_climb(value, alpha, f, before, g_mu, step, mu)
+            alpha, f, gain = _barrier_line_search(value, alpha, f, before, g_mu, step, mu)
             if watch is not None:
                 watch(n, alpha, f)
         if mu <= 1e-7:
@@ -149,10 +148,10 @@ def quasi_newton(
 ) -> Ascent:
     """Maximise f on the simplex (Problem P3) with first derivatives alone.
 
-    The steps are those of `newton`; the curvature is learned from the gradients on the way (BFGS, damped as Powell
+    The steps are those of `newton`; the curvature is learned from the gradients (BFGS, damped as Powell
     does where f curves upward). For a handful of weights this beats a library's limited-memory form, whose every
-    call costs more than an evaluation of f. Who knows the `curvature` of -f from a climb nearby may give it: it is
-    where learning begins, and a step that promises less than `tol` by it is not tried.
+    call costs more than an evaluation of f. `curvature` of -f, if known from a similar problem, is the first
+    estimate; a step that promises less than `tol` by it is not tried.
     """
     alpha, n = start.copy(), 0
     f, g = gradient(alpha)
@@ -174,7 +173,7 @@ def quasi_newton(
         step = _curved_step(alpha, g, curvature)
         if is_known and dot(g, step) < 2.0 * tol:  # of which the curvature takes back half
             return Ascent(alpha, f, n, converged=True, curvature=curvature)
-        trial, risen = _climb(value, alpha, f, g, step)
+        trial, risen = _line_search(value, alpha, f, g, step)
         if trial is None:
             return Ascent(alpha, f, n, converged=True, curvature=curvature)
         gain = risen - f
@@ -208,7 +207,7 @@ def _bfgs(B: Floats, s: Floats, y: Floats) -> Floats:
     return np.asarray(B - np.outer(Bs, Bs) / sBs + np.outer(y, y) / sy)
 
 
-def _free(alpha: Floats, g: Floats) -> NDArray[np.bool_]:
+def _free(alpha: Floats, g: Floats) -> Bools:
     """Return which weights may move: those above 0, and those at 0 that want to rise."""
     inside = alpha > 1e-12
     return np.asarray(inside | (g > g[inside].mean()))
@@ -235,7 +234,7 @@ def _sum_zero_basis(n: int) -> Floats:
     return basis
 
 
-def _climb(value: Value, alpha: Floats, f: float, g: Floats, step: Floats) -> tuple[Floats | None, float]:
+def _line_search(value: Value, alpha: Floats, f: float, g: Floats, step: Floats) -> tuple[Floats | None, float]:
     """Return the first point along the projected step that rises enough, or None and f."""
     t = 1.0
     for _ in range(_HALVINGS):
@@ -249,7 +248,7 @@ def _climb(value: Value, alpha: Floats, f: float, g: Floats, step: Floats) -> tu
     return None, f
 
 
-def _inner_climb(
+def _barrier_line_search(
     value: Value, alpha: Floats, f: float, before: float, g_mu: Floats, step: Floats, mu: float
 ) -> tuple[Floats, float, float]:
     """Return point, f and the barrier function's gain after a backtracking search that stays inside."""

@@ -1,4 +1,4 @@
-"""Sorting in compiled code: the ranking order of documents, a radix sort by integer keys, buffers that grow.
+"""Sorting in compiled code: the ranking order of documents, a radix sort, a sort of few rows, buffers that grow.
 
 The ranking order is score downwards, ties by a number upwards, equals in their given order. A query holds from a
 handful to some thousands of rows; there a radix sort costs a third of a comparison sort, compiles in a fraction
@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.parallel import kernel, over_ranges
-from genm._typing import Floats
+from genm._math.parallel import kernel, over_ranges, part
+from genm._typing import Codes, Floats, Ints, Words
 
 _SMALL = 12  # pieces up to this size are sorted by insertion before merging
 
@@ -26,7 +26,7 @@ _SIGN = np.uint64(1 << 63)
 _FEW = 24
 
 
-def rank_order(starts: NDArray[np.int64], score: NDArray[np.float64], tie: NDArray[np.int32]) -> NDArray[np.int64]:
+def rank_order(starts: Ints, score: Floats, tie: Codes) -> Ints:
     """Return the rows of every segment rows[starts[q]:starts[q + 1]] in ranking order.
 
     By score downwards, then by `tie` upwards; rows equal in both keep their order. Scores hold no NaN.
@@ -43,7 +43,7 @@ def rank_order(starts: NDArray[np.int64], score: NDArray[np.float64], tie: NDArr
     return order
 
 
-def ranked_as_given(starts: NDArray[np.int64], score: NDArray[np.float64]) -> NDArray[np.int8]:
+def ranked_as_given(starts: Ints, score: Floats) -> NDArray[np.int8]:
     """Tell of each segment whether its scores fall (0), fall with ties (1), or rise somewhere (2)."""
     starts, score = np.require(starts, np.int64, ("C", "W")), np.require(score, np.float64, ("C", "W"))
     state = np.zeros(max(len(starts) - 1, 0), np.int8)
@@ -52,9 +52,7 @@ def ranked_as_given(starts: NDArray[np.int64], score: NDArray[np.float64]) -> ND
 
 
 @kernel
-def _check_segments(
-    starts: NDArray[np.int64], score: NDArray[np.float64], state: NDArray[np.int8], low: int, high: int
-) -> None:
+def _check_segments(starts: Ints, score: Floats, state: NDArray[np.int8], low: int, high: int) -> None:
     for q in range(low, high):
         ties = rises = 0
         for i in range(starts[q] + 1, starts[q + 1]):
@@ -64,15 +62,7 @@ def _check_segments(
 
 
 @kernel
-def _sort_segments(
-    starts: NDArray[np.int64],
-    score: NDArray[np.float64],
-    tie: NDArray[np.int32],
-    spare: NDArray[np.int64],
-    order: NDArray[np.int64],
-    low: int,
-    high: int,
-) -> None:
+def _sort_segments(starts: Ints, score: Floats, tie: Codes, spare: Ints, order: Ints, low: int, high: int) -> None:
     """Merge sort each segment of `order` from the bottom up; pieces already in order cost one look."""
     for q in range(low, high):
         begin, end = starts[q], starts[q + 1]
@@ -115,13 +105,7 @@ def _sort_segments(
 
 @kernel
 def sort_pairs(
-    keys: NDArray[np.uint64],
-    items: NDArray[np.int32],
-    n: Count,
-    bits: Count,
-    spare_keys: NDArray[np.uint64],
-    spare_items: NDArray[np.int32],
-    counts: NDArray[np.int64],
+    keys: Words, items: Codes, n: Count, bits: Count, spare_keys: Words, spare_items: Codes, counts: Ints
 ) -> None:
     """Sort keys[:n] upwards and take items[:n] along; only the lowest `bits` bits of the keys are in use."""
     if n <= _FEW:
@@ -161,8 +145,30 @@ def sort_pairs(
             keys[i], items[i] = from_keys[i], from_items[i]
 
 
+@part()
+def sort_downwards(values: Floats, items: Ints, begin: int, n: int) -> None:
+    """Sort n values downwards from `begin` on, equal ones by their items upwards, and take the items along.
+
+    For the few relevant or judged rows of a query: a Shell sort, which needs no second array. It is not stable, so
+    the items must differ.
+    """
+    gap = 1
+    while gap < n:
+        gap = 3 * gap + 1
+    while gap > 1:
+        gap //= 3
+        for i in range(begin + gap, begin + n):
+            value, item, hole = values[i], items[i], i
+            while hole >= begin + gap and (
+                values[hole - gap] < value or (values[hole - gap] == value and items[hole - gap] > item)
+            ):
+                values[hole], items[hole] = values[hole - gap], items[hole - gap]
+                hole -= gap
+            values[hole], items[hole] = value, item
+
+
 @kernel
-def downward_keys(values: NDArray[np.float64], n: Count, keys: NDArray[np.uint64]) -> None:
+def downward_keys(values: Floats, n: Count, keys: Words) -> None:
     """Write keys whose upward order is the downward order of values[:n]; both zeros get one key."""
     for i in range(n):
         values[i] += 0.0  # minus zero becomes zero

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from genm._math.parallel import over_items
-from genm._typing import Floats
+from genm._typing import Bools, Codes, Floats, Ints
 from genm.errors import InputError
 
 TILE = 64
@@ -36,23 +36,23 @@ class Tiles:
     """(tiles, K) least score in the tile."""
     high: NDArray[np.floating]
     """(tiles, K) greatest score in the tile."""
-    sizes: NDArray[np.int64]
+    sizes: Ints
     """(tiles,) documents in the tile, 64 except for a query's last one."""
-    position: NDArray[np.int32]
+    position: Codes
     """(tiles, 64) each document's place among its query's rows, which settles ties; -1 past the end."""
-    tile_spans: NDArray[np.int64]
+    tile_spans: Ints
     """(Q, 2) first tile of each query and the one after its last."""
-    rows: NDArray[np.int64]
+    rows: Ints
     """(Q, 2) first row of each query in the table the tiles were built from, and the one after its last."""
     relevant_scores: NDArray[np.floating]
     """(relevant documents, K) as stored in the tiles."""
-    relevant_position: NDArray[np.int32]
-    relevant_tile: NDArray[np.int64]
-    relevant_spans: NDArray[np.int64]
+    relevant_position: Codes
+    relevant_tile: Ints
+    relevant_spans: Ints
     """(Q, 2) first relevant document of each query in the three arrays above, and the one after its last."""
-    n_relevant: NDArray[np.int64]
-    """(Q,) what average precision divides by: relevant documents, those that nobody retrieved included."""
-    query_weights: NDArray[np.float64]
+    n_relevant: Ints
+    """(Q,) what average precision divides by: relevant documents, including those that no ranker returned."""
+    query_weights: Floats
     exponent: int
     """Scores are divided by 2**exponent when they are so great that squares would overflow; 0 otherwise."""
 
@@ -67,7 +67,7 @@ class Tiles:
         return int(self.scores.shape[1])
 
     @property
-    def costs(self) -> NDArray[np.int64]:
+    def costs(self) -> Ints:
         """What each query costs, in units of about 50 ns: how the work is shared out among threads."""
         documents = self.rows[:, 1] - self.rows[:, 0]
         relevant = self.relevant_spans[:, 1] - self.relevant_spans[:, 0]
@@ -75,11 +75,11 @@ class Tiles:
 
 
 def build_tiles(
-    starts: NDArray[np.int64],
-    scores: NDArray[np.float64],
-    relevant: NDArray[np.bool_],
-    n_relevant: NDArray[np.int64],
-    query_weights: NDArray[np.float64] | None = None,
+    starts: Ints,
+    scores: Floats,
+    relevant: Bools,
+    n_relevant: Ints,
+    query_weights: Floats | None = None,
     *,
     dtype: DTypeLike = np.float64,
 ) -> Tiles:
@@ -124,7 +124,7 @@ def build_tiles(
     return relabel(tiles, relevant, n_relevant)
 
 
-def relabel(tiles: Tiles, relevant: NDArray[np.bool_], n_relevant: NDArray[np.int64]) -> Tiles:
+def relabel(tiles: Tiles, relevant: Bools, n_relevant: Ints) -> Tiles:
     """Return the same documents with other labels: `relevant` marks rows of the table the tiles came from."""
     marks = np.asarray(relevant, bool)
     if len(tiles.rows) and len(marks) < tiles.rows[:, 1].max():
@@ -185,7 +185,7 @@ def take_rankers(tiles: Tiles, columns: Sequence[int]) -> Tiles:
     )
 
 
-def mean(tiles: Tiles, per_query: NDArray[np.float64]) -> NDArray[np.float64]:
+def mean(tiles: Tiles, per_query: Floats) -> Floats:
     """Return the mean over the queries (first axis) with their weights: sum(weight * value) / sum(weight).
 
     Summed in an order that depends on the number of queries alone.
@@ -195,7 +195,7 @@ def mean(tiles: Tiles, per_query: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray((weights * per_query).sum(axis=0) / (total if total > 0 else 1.0))
 
 
-def scale_weights(tiles: Tiles, weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], int]:
+def scale_weights(tiles: Tiles, weights: Floats) -> tuple[Floats, int]:
     """Return the weights divided by 2**m, and m: 0 unless they are so great that fusing could overflow."""
     given = np.array(weights, np.float64)  # a copy: kernels are compiled for writable arrays only
     if given.shape != (tiles.n_rankers,) or not np.isfinite(given).all():
@@ -205,14 +205,14 @@ def scale_weights(tiles: Tiles, weights: NDArray[np.float64]) -> tuple[NDArray[n
     return (np.ldexp(given, -exponent), exponent) if exponent else (given, 0)
 
 
-def _check(starts: NDArray[np.int64], scores: NDArray[np.float64], weights: NDArray[np.float64]) -> None:
+def _check(starts: Ints, scores: Floats, weights: Floats) -> None:
     if scores.ndim != 2 or scores.shape[1] == 0 or len(scores) != starts[-1]:
         raise InputError(f"scores must be ({starts[-1]}, rankers); found {scores.shape}.")
     if len(weights) != len(starts) - 1 or not np.isfinite(weights).all() or (weights < 0).any():
         raise InputError(f"query weights must be {len(starts) - 1} finite numbers, none below 0.")
 
 
-def _exponent(scores: NDArray[np.float64], itemsize: int) -> int:
+def _exponent(scores: Floats, itemsize: int) -> int:
     """Return m such that scores / 2**m can be squared and summed; 0 unless they are enormous."""
     greatest = max(float(scores.max(initial=0.0)), -float(scores.min(initial=0.0)))
     if not np.isfinite(greatest):
@@ -221,7 +221,7 @@ def _exponent(scores: NDArray[np.float64], itemsize: int) -> int:
     return int(np.frexp(greatest)[1]) - aim if greatest > most else 0
 
 
-def _stable_order(values: NDArray[np.float64]) -> NDArray[np.intp]:
+def _stable_order(values: Floats) -> NDArray[np.intp]:
     """Return the rising order, equals as they came.
 
     numpy's quick sort orders equals differently on different processors, and its stable sort takes several times as
@@ -239,7 +239,7 @@ def _stable_order(values: NDArray[np.float64]) -> NDArray[np.intp]:
     return order
 
 
-def _fill(tiles: Tiles, scores: NDArray[np.float64], first: int, last: int) -> None:
+def _fill(tiles: Tiles, scores: Floats, first: int, last: int) -> None:
     """Sort and store the documents of the queries first:last."""
     begin, end = tiles.rows[first, 0], tiles.rows[last - 1, 1]
     if begin == end:
@@ -296,7 +296,7 @@ class Thinner:
         place[self.row] = np.arange(len(self.row))
         return np.asarray(place[row], np.intp)
 
-    def thin(self, kept: NDArray[np.bool_], columns: Sequence[int]) -> Tiles:
+    def thin(self, kept: Bools, columns: Sequence[int]) -> Tiles:
         """Return tiles of the documents that are kept, under some of the rankers.
 
         `kept` marks documents in the order of `row`. The relevant ones among those that leave are neither found nor
@@ -333,7 +333,7 @@ class Thinner:
             relevant_spans=np.stack((np.concatenate(([0], ends[:-1])), ends), axis=1),
         )
 
-    def variances(self, kept: NDArray[np.bool_], columns: Sequence[int]) -> Floats:
+    def variances(self, kept: Bools, columns: Sequence[int]) -> Floats:
         """Return, of queries that keep more than one document, how their scores vary under uniform weights."""
         upto = np.concatenate(([0], np.cumsum(kept)))[self._starts]
         at, counts = np.flatnonzero(kept), np.diff(upto)

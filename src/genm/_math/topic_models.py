@@ -15,21 +15,20 @@ EM and the sum is then the log-likelihood.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from genm._math.elementary import STEEPEST, exponential, exponentials, logarithm, logarithms
 from genm._math.lanes import WIDTH, at_most, fill, load, store, total
 from genm._math.parallel import kernel, part
-from genm._typing import Floats
+from genm._typing import Codes, Floats, Ints, Singles
 
-SparseCounts = tuple[NDArray[np.int64], NDArray[np.int32], Floats]
+SparseCounts = tuple[Ints, Codes, Floats]
 """Starts of rows, terms and counts of a sparse table."""
 
 N_CHAINS = WIDTH
 
-TopicCounts = NDArray[np.float32]
-Topics = NDArray[np.int32]
+TopicCounts = Singles
+Topics = Codes
 """(tokens, 8)."""
 
 
@@ -47,13 +46,7 @@ def _dot(left: Floats, right: Floats) -> float:
 
 @kernel
 def em_accumulate(
-    starts: NDArray[np.int64],
-    terms: NDArray[np.int32],
-    counts: Floats,
-    left: Floats,
-    right: Floats,
-    new_left: Floats,
-    new_right: Floats,
+    starts: Ints, terms: Codes, counts: Floats, left: Floats, right: Floats, new_left: Floats, new_right: Floats
 ) -> float:
     """Add up one E-step: posteriors of `left[d] * right[w]`, weighted by the counts; return sum n log s.
 
@@ -69,7 +62,7 @@ def em_accumulate(
         for i in range(starts[d], starts[d + 1]):
             w = terms[i]
             s = _dot(left[d], right[w])
-            if s <= 0.0:  # every topic gives this pair nothing: it can teach nothing
+            if s <= 0.0:  # every topic gives this pair probability 0: skip it
                 continue
             value += counts[i] * logarithm(s)
             share = counts[i] / s
@@ -93,13 +86,7 @@ def raised(p: Floats, b: float) -> Floats:
 
 
 def em_step(
-    starts: NDArray[np.int64],
-    terms: NDArray[np.int32],
-    counts: Floats,
-    pz: Floats,
-    pd: Floats,
-    pw: Floats,
-    b: float,
+    starts: Ints, terms: Codes, counts: Floats, pz: Floats, pd: Floats, pw: Floats, b: float
 ) -> tuple[float, Floats, Floats, Floats]:
     """Return the tempered objective at (pz, pd, pw) and the parameters after one EM step.
 
@@ -120,9 +107,7 @@ def em_step(
 
 
 @kernel
-def plsi_log_likelihood(
-    starts: NDArray[np.int64], terms: NDArray[np.int32], counts: Floats, left: Floats, right: Floats
-) -> float:
+def plsi_log_likelihood(starts: Ints, terms: Codes, counts: Floats, left: Floats, right: Floats) -> float:
     """Return sum n log sum_z left[d, z] right[w, z]; pairs of probability 0 count as 1e-300."""
     value = 0.0
     for d in range(len(starts) - 1):
@@ -135,8 +120,8 @@ def plsi_log_likelihood(
 
 @kernel
 def plsi_fold_in(
-    starts: NDArray[np.int64],
-    terms: NDArray[np.int32],
+    starts: Ints,
+    terms: Codes,
     counts: Floats,
     right: Floats,
     prior: Floats,
@@ -181,8 +166,8 @@ def plsi_fold_in(
 
 @kernel
 def gibbs_sweep(
-    starts: NDArray[np.int64],
-    words: NDArray[np.int32],
+    starts: Ints,
+    words: Codes,
     topic: Topics,
     n_wz: TopicCounts,
     n_z: Floats,
@@ -246,7 +231,7 @@ def gibbs_sweep(
                 inverse[z, c] = 1.0 / (n_z[z, c] + in_all_words)
 
 
-def count_words(words: NDArray[np.int32], topic: Topics, n_terms: int, n_topics: int) -> TopicCounts:
+def count_words(words: Codes, topic: Topics, n_terms: int, n_topics: int) -> TopicCounts:
     """Return n_wz (terms, topics, 8) of an assignment."""
     place = (words[:, None] * np.int64(n_topics) + topic) * N_CHAINS + np.arange(N_CHAINS)
     counts = np.bincount(place.ravel(), minlength=n_terms * n_topics * N_CHAINS)
@@ -254,7 +239,7 @@ def count_words(words: NDArray[np.int32], topic: Topics, n_terms: int, n_topics:
 
 
 def lda_log_likelihood(n_dz: Floats, n_wz: Floats, alpha: float, eta: float) -> float:
-    """Return log P(words, topics | alpha, eta) of one chain: what it climbs on its way to equilibrium."""
+    """Return log P(words, topics | alpha, eta) of one chain; it rises until the chain reaches equilibrium."""
     return _dirichlet_multinomial(n_dz, alpha) + _dirichlet_multinomial(n_wz.T, eta)
 
 

@@ -1,4 +1,4 @@
-"""The record that aligning makes and everything after it reads, and how parts of it are taken."""
+"""The record of aligned runs, and functions that select parts of it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,15 +15,15 @@ from genm.normalizers import Normalize, Normalizer, kernel_rules, normalizers_of
 from genm.records import Note, check_kind, contents
 
 UNJUDGED = np.int32(-(2**31))
-"""Stands in `Aligned.relevance` for a document nobody judged."""
+"""The value of an unjudged document in `Aligned.relevance`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Aligned:
     """Scores of K rankers for the same queries and documents, with judgments if there are any.
 
-    Rows of a query are contiguous, rows[starts[q]:starts[q + 1]], ordered by doc id downwards, so that
-    a stable sort by score breaks ties as trec_eval does and no kernel ever sees an id.
+    The rows of a query are contiguous, rows[starts[q]:starts[q + 1]], and sorted by descending doc id, so that a
+    stable sort by score breaks ties as trec_eval does. No kernel needs ids.
     """
 
     rankers: tuple[str, ...]
@@ -36,7 +36,7 @@ class Aligned:
     retrieved: NDArray[np.bool_]
     """(rows, K) whether the ranker returned the document (within its depth)."""
     scores: NDArray[np.float64]
-    """(rows, K) normalised scores with the gaps filled: what weights multiply."""
+    """(rows, K) normalised scores with the gaps filled, which the weights multiply."""
     normalizers: tuple[Normalizer, ...]
     depths: tuple[int | None, ...]
     labelled: bool
@@ -45,12 +45,12 @@ class Aligned:
     """Grade of each row, UNJUDGED where there is none."""
     unretrieved_starts: NDArray[np.int64]
     unretrieved: NDArray[np.int32]
-    """Grades of judged documents that no run holds, per query; they count in AP's denominator."""
+    """Grades of judged documents that are in no run, per query; they count in AP's denominator."""
     query_weights: NDArray[np.float64]
     notes: tuple[Note, ...] = ()
 
     def __repr__(self) -> str:
-        """Say what is aligned, how much of it and how, on one line."""
+        """Return the rankers, sizes and normalisers on one line."""
         kinds = ", ".join(dict.fromkeys(map(repr, self.normalizers)))
         size = contents(self.notes, queries=self.queries, rows=self.doc)
         return f"<Aligned {', '.join(self.rankers)}, {'' if self.labelled else 'not '}judged, {kinds}: {size}>"
@@ -65,7 +65,7 @@ class Aligned:
         )
 
     def select(self, positions: NDArray[np.integer]) -> "Aligned":
-        """Return the queries at these positions, in this order, as an Aligned of their own (a copy)."""
+        """Return the queries at these positions, in this order, as a new Aligned (a copy)."""
         chosen = np.asarray(positions, np.int64)
         if len(chosen) and not (chosen.min() >= 0 and chosen.max() < len(self.queries)):
             raise IndexError(f"positions must lie in 0..{len(self.queries) - 1}")
@@ -86,7 +86,7 @@ class Aligned:
         )
 
     def coverage(self) -> Coverage:
-        """Say what the rankers and the judgments cover, and on which scales the scores are."""
+        """Return what the rankers and the judgments cover, and the scales of the scores."""
         return coverage_of(
             rankers=self.rankers,
             starts=self.starts,
@@ -98,12 +98,12 @@ class Aligned:
 
 
 def check_aligned(aligned: object) -> None:
-    """Refuse runs, or anything else, where aligned runs must come."""
+    """Raise an error unless the argument is aligned runs."""
     check_kind("aligned", aligned, Aligned, "Make it by genm.align_runs.")
 
 
 def renormalize(aligned: Aligned, normalize: Normalize) -> Aligned:
-    """Return the same alignment with other normalisers; the raw scores are shared, nothing is aligned anew."""
+    """Return the same alignment with other normalisers; the raw scores are shared, nothing is aligned again."""
     check_aligned(aligned)
     normalizers = normalizers_of(normalize, aligned.rankers)
     scores = scale_lists(aligned.raw, aligned.retrieved, aligned.starts, kernel_rules(normalizers))
@@ -111,9 +111,9 @@ def renormalize(aligned: Aligned, normalize: Normalize) -> Aligned:
 
 
 def select_rankers(aligned: Aligned, names: Sequence[str]) -> Aligned:
-    """Return the alignment of these rankers only, in this order, as if the others had never been given.
+    """Return the alignment of these rankers only, in this order, as if only these had been aligned.
 
-    Documents that only the others returned leave the rows; the judged ones among them join `unretrieved`.
+    Documents that only the others returned are removed from the rows; the judged ones are added to `unretrieved`.
     """
     wrong = [name for name in names if name not in aligned.rankers]
     if wrong or not names or len(set(names)) < len(names):
@@ -169,7 +169,7 @@ def per_query(marks: NDArray[np.bool_], starts: NDArray[np.int64]) -> NDArray[np
 def grouped_grades(
     query: NDArray[np.int64], grades: NDArray[np.int32], n_queries: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Return starts and grades by query, highest grade first, so that their order never tells how they came."""
+    """Return starts and grades by query, highest grade first, so that the input order has no effect."""
     order = np.lexsort((-grades.astype(np.int64), query))
     return offsets(np.bincount(query, minlength=n_queries)), grades[order]
 

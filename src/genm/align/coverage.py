@@ -1,4 +1,4 @@
-"""What a set of aligned runs covers: how much of it is judged, shared, missing, tied, and on which scale."""
+"""Coverage of aligned runs: shares of judged, shared, missing and tied documents, and the scales of scores."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ class Coverage:
     n_empty: int
     """Queries for which no ranker returned anything."""
     n_without_relevant: int | None
-    """Queries without a document of grade 1 or higher; None when there are no judgments."""
+    """Queries with no document of grade 1 or higher; None without judgments."""
     depths: tuple[int, ...]
     judged: NDArray[np.float64] | None
     """(depths, K): of the documents a ranker returned within that depth, the share that is judged."""
@@ -43,7 +43,7 @@ def coverage_of(
     judged: NDArray[np.bool_] | None,
     n_relevant: NDArray[np.int64],
 ) -> Coverage:
-    """Return the coverage of aligned arrays; `Aligned.coverage` is the door to it."""
+    """Return the coverage of aligned arrays; call it as `Aligned.coverage`."""
     n_queries, n_rankers = len(starts) - 1, len(rankers)
     ranks = rank_lists(raw, retrieved, starts)
     shared = np.zeros((len(DEPTHS), n_rankers, n_rankers))

@@ -1,4 +1,4 @@
-"""Bring K runs, and judgments if there are any, onto the same queries and documents."""
+"""Align K runs, and judgments if given, on the same queries and documents."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,11 +20,11 @@ from genm.records import Note, Qrels, RowsByQuery, Run, check_kind
 T = TypeVar("T", bound=np.generic)
 
 Runs: TypeAlias = Mapping[str, Run] | Sequence[Run]
-"""Runs by ranker name, or in a list, where each goes by its own name."""
+"""Runs by ranker name, or a list of runs, which have names."""
 AlignedOrRuns: TypeAlias = Aligned | Runs
-"""What every function takes that works on aligned runs: they are aligned if they are not yet."""
+"""The input of every function that works on aligned runs; runs are aligned first."""
 Depths: TypeAlias = int | Mapping[str, int | None] | Sequence[int | None] | None
-"""How much of each list takes part: for all rankers, or for each by name or in order; None for all of it."""
+"""How many documents of each list to use: for all rankers, or for each by name or in order; None for all."""
 
 _TASK = "aligning"
 _STEPS = 5
@@ -41,13 +41,13 @@ def align_runs(
 ) -> Aligned:
     """Return the runs aligned: per query the union of their documents, a column of scores per ranker.
 
-    With judgments the queries are the judged ones, in the order of the judgments: queries of the runs that
-    nobody judged are set aside, judged queries that a run lacks are kept without its scores; notes say how
-    many. Without judgments the queries are those of the runs, in order of first appearance.
+    With judgments, the queries are the judged ones, in the order of the judgments. Unjudged queries of the runs are
+    skipped; judged queries that a run lacks are kept without its scores; notes count both. Without judgments, the
+    queries are those of the runs, in order of first appearance.
 
-    `normalize` (a kind, a name out of ENGINES, or a Normalizer) and `depth` (only the top of each list takes
-    part) hold for all rankers, or come per ranker by name or in order. Queries that `query_weights` does not
-    name weigh 1.
+    `normalize` (a kind, a name in ENGINES, or a Normalizer) and `depth` (how many documents of each list to use)
+    apply to all rankers, or are given per ranker by name or in order. Queries that `query_weights` does not list
+    have weight 1.
     """
     given = named_runs(runs)
     if qrels is not None:
@@ -103,16 +103,16 @@ def as_aligned(
     normalize: Normalize | None = None,
     depth: Depths = None,
 ) -> Aligned:
-    """Return aligned runs as they are, and runs aligned with the judgments, by default on "minmax" scores.
+    """Return aligned runs unchanged; align runs with the judgments, by default on "minmax" scores.
 
-    Aligned runs have their judgments and rules: others beside them are refused.
+    Aligned runs already have judgments and rules, so passing others with them is an error.
     """
     if not isinstance(runs, Aligned):
         return align_runs(runs, qrels, normalize="minmax" if normalize is None else normalize, depth=depth)
     for name, value in (("qrels", qrels), ("normalize", normalize), ("depth", depth)):
         if value is not None:
             raise InputError(
-                f"{name}: expected none beside runs that are aligned already; found {type(value).__name__}. "
+                f"{name}: expected None with runs that are aligned already; found {type(value).__name__}. "
                 f"Give it to genm.align_runs, or pass the runs themselves."
             )
     return runs
@@ -120,7 +120,7 @@ def as_aligned(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _List:
-    """One run's documents (or the judgments'): rows by its own queries, and where those stand in the union."""
+    """The documents of one run (or of the judgments): rows by its queries, and their positions in the union."""
 
     starts: NDArray[np.int64]
     doc: NDArray[np.int32]
@@ -143,7 +143,7 @@ def _list(of: Run | Qrels, code: NDArray[np.int32], place: NDArray[np.int64], de
 
 
 def _plain(array: NDArray[T], dtype: type[T]) -> NDArray[T]:
-    """Return the array as kernels know it; they are compiled once, for contiguous arrays that may be written."""
+    """Return the array as kernels expect it; they are compiled once, for contiguous writable arrays."""
     return np.require(array, dtype, ("C", "W"))
 
 
@@ -236,7 +236,7 @@ def _grades(
 
 
 def named_runs(runs: Runs) -> dict[str, Run]:
-    """Return the runs by ranker name; refuse what is no run, and two runs of one name."""
+    """Return the runs by ranker name; refuse anything that is not a run, and two runs with one name."""
     _check_several(runs)
     for key, run in runs.items() if isinstance(runs, Mapping) else enumerate(runs):
         check_kind(f"runs[{key!r}]", run, Run, "Read it first, by genm.read_run.")
@@ -257,7 +257,7 @@ def named_runs(runs: Runs) -> dict[str, Run]:
 
 
 def _check_several(runs: object) -> None:
-    """Refuse a single run or its judgments, which are mappings as well, and everything that holds no runs."""
+    """Refuse a single run or judgments, which are mappings as well, and anything that contains no runs."""
     if isinstance(runs, RowsByQuery) or not isinstance(runs, Mapping | Sequence):
         found = type(runs).__name__
         raise InputError(f"runs: expected several runs; found {found}. Give runs by name, or a list of them.")
@@ -287,8 +287,8 @@ def _queries(runs: Mapping[str, Run], qrels: Qrels | None) -> tuple[Ids, list[ND
                 Note(
                     "unjudged-queries",
                     len(aside),
-                    f"run {name!r}: {len(aside)} of {len(run.queries)} queries have no judgments and are set "
-                    f"aside, the first is {run.queries[int(aside[0])]!r}.",
+                    f"run {name!r}: {len(aside)} of {len(run.queries)} queries have no judgments and are "
+                    f"skipped, the first is {run.queries[int(aside[0])]!r}.",
                 )
             )
         held = np.zeros(len(queries), np.bool_)
@@ -332,7 +332,7 @@ def _weights(given: Mapping[str, float] | None, queries: Ids, notes: list[Note])
     bad = np.flatnonzero(~(np.isfinite(values) & (values >= 0.0)))
     if len(bad):
         raise InputError(
-            f"query weights: expected finite numbers from 0 on; found {values[bad[0]]} for query {named[bad[0]]!r}."
+            f"query weights: expected finite numbers >= 0; found {values[bad[0]]} for query {named[bad[0]]!r}."
         )
     place = find(queries, Ids.of(named))
     weights[place[place >= 0]] = values[place >= 0]
@@ -348,6 +348,6 @@ def _weights(given: Mapping[str, float] | None, queries: Ids, notes: list[Note])
     n_default = len(queries) - (len(named) - len(unknown))
     if n_default:
         notes.append(
-            Note("query-weights-default", n_default, f"{n_default} queries have no weight given and weigh 1.")
+            Note("query-weights-default", n_default, f"{n_default} queries have no given weight and get weight 1.")
         )
     return weights

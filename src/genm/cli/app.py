@@ -28,7 +28,7 @@ CallError: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "Cl
 """What the parser of the command line raises: click's own class, or that of the copy inside newer typers."""
 
 
-TEXT = """Learn how to blend your rankers: weights that maximise a ranking measure, with held-out evidence.
+TEXT = """Learn how to fuse your rankers: weights that maximise a ranking measure, with held-out evidence.
 
 Results go to standard output, notes and progress to standard error. Files may be compressed (.gz, .zst); - is
 standard input. Exit codes: 0 done, 2 the input or the call is at fault, 130 interrupted, 141 broken pipe, 143

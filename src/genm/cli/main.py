@@ -1,6 +1,6 @@
 """Where the command `genm` begins: ready for signals before anything is loaded; and the codes it exits with.
 
-`genm.cli.exit_codes` says when each code is used.
+`genm.cli.app` says when each code is used.
 """
 
 import os

@@ -48,10 +48,10 @@ Duplicates = Annotated[
 
 def some_measures(incomplete: str) -> list[str]:
     """Complete the last measure of a comma-separated list."""
+    from genm.evaluate.measures import FACTS  # noqa: PLC0415 - numpy is loaded only to complete a word
+
     begun, comma, _ = incomplete.rpartition(",")
-    return [
-        begun + comma + name for name in ("AP", "P@10", "nDCG@10", "R@100", "RR", "Rprec", "Bpref", "Judged@10")
-    ]
+    return [begun + comma + facts.example for facts in FACTS.values()]
 
 
 Measures = Annotated[

@@ -49,7 +49,7 @@ class AlignedEvaluator:
         self._judged = Judged.of(aligned.queries.take(self.position), self._starts[kept], grades)
         self._judged.check_gains(self.measures)
         self._plan = plan_measures(self.measures)
-        if all(measure.name not in ("Bpref", "Judged") and not measure.judged_only for measure in self.measures):
+        if not any(measure.needs_judged_rows for measure in self.measures):
             rows = np.flatnonzero(aligned.relevance > 0)  # where the others stand changes nothing
             at = np.searchsorted(rows, aligned.starts)
         self._rows, self._rows_starts, self._grades = rows, at, aligned.relevance[rows]

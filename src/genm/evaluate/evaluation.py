@@ -13,31 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genm import charts, display
-from genm._math import measures as kinds
 from genm._math.hits import Hits, descending, hits_of_run, tie_extremes
-from genm._math.measures import measure_values
+from genm._math.measures import NO_CUTOFF, measure_values
 from genm._math.parallel import kernel, over_ranges
 from genm._typing import Floats, Ints
 from genm.errors import InputError
-from genm.evaluate.measures import Measure, MeasureName, parse_measure, parse_measures
+from genm.evaluate.measures import Measure, parse_measure, parse_measures
 from genm.ids import Ids, byte_order, find
 from genm.records import Note, Qrels, Run, check_kind, contents, first_few
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_KIND: dict[MeasureName, int] = {
-    "AP": kinds.AP,
-    "P": kinds.P,
-    "R": kinds.R,
-    "nDCG": kinds.NDCG,
-    "RR": kinds.RR,
-    "Rprec": kinds.RPREC,
-    "Bpref": kinds.BPREF,
-    "Judged": kinds.JUDGED,
-    "Success": kinds.SUCCESS,
-    "IPrec": kinds.IPREC,
-}
 _HIGHEST_EXPONENT = 500
 """The highest grade that 2 to its power leaves finite sums for."""
 
@@ -67,8 +54,8 @@ def plan_measures(measures: tuple[Measure, ...]) -> Plan:
     """Return the measures as arrays."""
     rows = [
         (
-            _KIND[m.name],
-            kinds.NO_CUTOFF if m.cutoff is None else m.cutoff,
+            m.facts.kind,
+            NO_CUTOFF if m.cutoff is None else m.cutoff,
             m.rel,
             m.judged_only,
             m.dcg == "exp-log2",

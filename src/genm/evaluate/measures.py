@@ -9,41 +9,62 @@ import operator
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Literal, Protocol, SupportsIndex, TypeAlias, get_args, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, SupportsIndex, TypeAlias, get_args, runtime_checkable
 
+from genm._math import measures as kinds
 from genm.errors import InputError
 
 MeasureName = Literal["AP", "P", "R", "nDCG", "RR", "Rprec", "Bpref", "Judged", "Success", "IPrec"]
 Gain = Literal["log2", "exp-log2"]
 
-NAMES: tuple[MeasureName, ...] = get_args(MeasureName)
+GainRecipe = Literal["AP", "P", "recall", "RR", "success", "Rprec", "judged", "IPrec", "bpref", "graded"]
+"""How a measure is written as gains by rank: the exact methods maximise those."""
 
-_TAKES: Mapping[MeasureName, tuple[str, ...]] = {
-    "AP": ("cutoff", "rel", "judged_only"),
-    "P": ("cutoff", "rel", "judged_only"),
-    "R": ("cutoff", "rel", "judged_only"),
-    "nDCG": ("cutoff", "dcg", "judged_only"),
-    "RR": ("cutoff", "rel", "judged_only"),
-    "Rprec": ("rel", "judged_only"),
-    "Bpref": ("rel",),
-    "Judged": ("cutoff",),
-    "Success": ("cutoff", "rel", "judged_only"),
-    "IPrec": ("recall", "rel", "judged_only"),
-}
-_NEEDS: Mapping[MeasureName, str] = {"P": "cutoff", "R": "cutoff", "Success": "cutoff", "IPrec": "recall"}
 
-# Lower case on the left: case never tells two measures apart.
+class MeasureFacts(NamedTuple):
+    """What the rest of the package needs to know about a measure; settings are fields of `Measure`."""
+
+    kind: int
+    """Which of the kernel's values it is."""
+    gains: GainRecipe
+    takes: tuple[str, ...]
+    """Settings that it reads."""
+    needs: str | None = None
+    """The setting that must be given."""
+    at: Literal["cutoff", "recall"] = "cutoff"
+    """The setting that stands behind @."""
+    needs_judged_rows: bool = False
+    """Whether the ranks of judged documents matter that are not relevant."""
+    other_names: tuple[str, ...] = ()
+    """Further names it is known by, trec_eval's among them; case does not matter."""
+    example: str = ""
+    """What the command line completes to."""
+
+
+_PLACES, _ALL = ("rel", "judged_only"), ("cutoff", "rel", "judged_only")
+
+FACTS: Mapping[MeasureName, MeasureFacts] = {
+    "AP": MeasureFacts(kinds.AP, "AP", _ALL, other_names=("MAP", "map_cut"), example="AP"),
+    "P": MeasureFacts(kinds.P, "P", _ALL, "cutoff", other_names=("Precision",), example="P@10"),
+    "R": MeasureFacts(kinds.R, "recall", _ALL, "cutoff", other_names=("Recall",), example="R@100"),
+    "nDCG": MeasureFacts(
+        kinds.NDCG, "graded", ("cutoff", "dcg", "judged_only"), other_names=("ndcg_cut",), example="nDCG@10"
+    ),
+    "RR": MeasureFacts(kinds.RR, "RR", _ALL, other_names=("MRR", "recip_rank"), example="RR"),
+    "Rprec": MeasureFacts(kinds.RPREC, "Rprec", _PLACES, other_names=("r-precision",), example="Rprec"),
+    "Bpref": MeasureFacts(kinds.BPREF, "bpref", ("rel",), needs_judged_rows=True, example="Bpref"),
+    "Judged": MeasureFacts(kinds.JUDGED, "judged", ("cutoff",), needs_judged_rows=True, example="Judged@10"),
+    "Success": MeasureFacts(kinds.SUCCESS, "success", _ALL, "cutoff", example="Success@5"),
+    "IPrec": MeasureFacts(
+        kinds.IPREC, "IPrec", ("recall", *_PLACES), "recall", "recall",
+        other_names=("iprec_at_recall",), example="IPrec@0.5",
+    ),
+}  # fmt: skip
+"""Every measure. A new one needs its name and facts here, its value in `genm._math.measures` and, to be learned
+exactly, its gains in `genm._math.exact.rank_gains`."""
+
 _SPELLINGS: Mapping[str, MeasureName] = {
-    **{name.lower(): name for name in NAMES},
-    "map": "AP",
-    "map_cut": "AP",
-    "precision": "P",
-    "recall": "R",
-    "ndcg_cut": "nDCG",
-    "mrr": "RR",
-    "recip_rank": "RR",
-    "r-precision": "Rprec",
-    "iprec_at_recall": "IPrec",
+    spelling.lower(): name for name, facts in FACTS.items() for spelling in (name, *facts.other_names)
 }
 _SPOKEN = ("MAP", "Precision", "Recall", "MRR")
 """Further names worth suggesting to somebody who misspelt one."""
@@ -71,20 +92,45 @@ class Measure:
     judged_only: bool = False
 
     def __post_init__(self) -> None:
-        if self.name not in _TAKES:
+        if self.name not in FACTS:
             raise InputError(_unknown(str(self.name)))
+        takes, needed = self.facts.takes, self.facts.needs
         for field in fields(self)[1:]:
             value = getattr(self, field.name)
-            if value != field.default and field.name not in _TAKES[self.name]:
+            if value != field.default and field.name not in takes:
                 raise InputError(
                     f"measure {self.name}: found {field.name}={value!r}, expected only "
-                    f"{', '.join(_TAKES[self.name])}. Leave {field.name} out."
+                    f"{', '.join(takes)}. Leave {field.name} out."
                 )
-        needed = _NEEDS.get(self.name)
         if needed is not None and getattr(self, needed) is None:
             example = f"{self.name}@0.5" if needed == "recall" else f"{self.name}@10"
             raise InputError(f"measure {self.name}: expected a {needed}, found none. Write it as {example}.")
         self._check_values()
+
+    @property
+    def facts(self) -> MeasureFacts:
+        """What is known of the measure, whatever its settings."""
+        return FACTS[self.name]
+
+    @property
+    def takes_level(self) -> bool:
+        """Whether it has a lowest relevant grade."""
+        return "rel" in self.facts.takes
+
+    @property
+    def is_graded(self) -> bool:
+        """Whether it looks at grades, not only at relevant or not."""
+        return self.facts.gains == "graded"
+
+    @property
+    def needs_judged_rows(self) -> bool:
+        """Whether the ranks of judged documents matter that are not relevant."""
+        return self.facts.needs_judged_rows or self.judged_only
+
+    @property
+    def has_smoothed_form(self) -> bool:
+        """Whether it is the average precision of whole rankings, which the smoothed objective approximates."""
+        return self.facts.gains == "AP" and self.cutoff is None and not self.judged_only
 
     def _check_values(self) -> None:
         """Refuse values of the wrong kind or out of range."""
@@ -109,7 +155,7 @@ class Measure:
             for field in fields(self)
             if field.name in ("rel", "dcg", "judged_only") and getattr(self, field.name) != field.default
         ]
-        at = self.recall if self.name == "IPrec" else self.cutoff
+        at = getattr(self, self.facts.at)
         return self.name + (f"({','.join(params)})" if params else "") + ("" if at is None else f"@{at}")
 
     def __hash__(self) -> int:
@@ -154,7 +200,7 @@ def parse_measure(text: object) -> Measure:
         raise InputError(_unknown(parts["name"]))
     values = _parse_params(written, name, parts.get("params") or "")
     if parts["at"] is not None:
-        at = "recall" if name == "IPrec" else "cutoff"
+        at = FACTS[name].at
         if at in values:
             raise InputError(f"measure {written!r}: expected one {at}, found two. Drop the one in brackets.")
         values[at] = _parse_value(written, parts["at"])
@@ -179,10 +225,10 @@ def _parse_params(written: str, name: MeasureName, params: str) -> dict[str, int
     values: dict[str, int | float | str | bool] = {}
     for pair in filter(None, (p.strip() for p in params.split(","))):
         key, equals, value = (p.strip() for p in pair.partition("="))
-        if not equals or key not in _TAKES[name]:
+        if not equals or key not in FACTS[name].takes:
             raise InputError(
                 f"measure {written!r}: found {pair!r} in brackets, expected key=value with a key among "
-                f"{', '.join(_TAKES[name])}."
+                f"{', '.join(FACTS[name].takes)}."
             )
         values[key] = _parse_value(written, value)
     return values
@@ -202,13 +248,13 @@ def _parse_value(written: str, value: str) -> int | float | str | bool:
 
 def _checked_count(measure: str, key: str, value: SupportsIndex) -> int:
     if isinstance(value, bool) or not hasattr(value, "__index__") or not 0 < operator.index(value) < 2**31:
-        raise InputError(f"measure {measure}: expected {key} to be a whole number above 0, found {value!r}.")
+        raise InputError(f"measure {measure}: expected {key} to be a positive integer, found {value!r}.")
     return operator.index(value)
 
 
 def _unknown(name: str) -> str:
     """Say which names are nearest to one that does not exist."""
-    known = [*NAMES, *_SPOKEN]
+    known = [*FACTS, *_SPOKEN]
     folded = {k.lower(): k for k in known}
     near = [folded[k] for k in difflib.get_close_matches(name.lower(), folded, n=3, cutoff=0.5)]
     advice = f"Did you mean {' or '.join(near)}?" if near else f"Known are {', '.join(known)}."

@@ -1,4 +1,4 @@
-"""Weights with their proof: what they reach on queries they have not seen, beside what needs no learning."""
+"""Evidence for learned weights: their held-out values, compared with systems that need no learning."""
 
 from genm.evaluate import Outcome
 from genm.evidence.crossval import HeldOut, cross_validate

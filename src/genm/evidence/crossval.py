@@ -1,4 +1,4 @@
-"""Cross-validation: learn on some queries, measure on the others."""
+"""Cross-validation: learn on some queries, evaluate on the others."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 MakeFuser = Callable[[], Fuser]
 FuserOrMaker = Fuser | MakeFuser
-"""A fuser, which is cloned, or what makes one: its class or a function without arguments."""
+"""A fuser, which is cloned, or a class or function without arguments that makes one."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldOut:
-    """What weights reached on queries they had not seen."""
+    """The values of weights on held-out queries."""
 
     per_query: Floats
     """The measure of every query, under the weights learned without it."""
@@ -45,7 +45,7 @@ class HeldOut:
     measure: str
 
     def __repr__(self) -> str:
-        """Say the mean, and over how many queries and folds, on one line."""
+        """Return the mean and the numbers of queries and folds on one line."""
         size = contents((), queries=self.query_ids, folds=self.weights)
         return f"<HeldOut {self.measure} {self.mean:.4f}: {size}>"
 
@@ -90,17 +90,17 @@ def cross_validate(
     seed: int = 0,
     progress: Progress = silent,
 ) -> HeldOut:
-    """Hold out each fold of queries in turn, fit a new fuser on the rest, and measure on the fold.
+    """Hold out each fold of queries in turn, fit a new fuser on the rest, and evaluate it on the fold.
 
-    Called with runs and judgments, `cross_validate(NewtonFuser(beta=200), [a, b], qrels, "AP")`, or with aligned
-    runs, which hold their judgments: `cross_validate(NewtonFuser(beta=200), aligned, "AP")`; the fuser and the
-    aligned runs may change places. A fuser is cloned for each fold; a class or a function without arguments is
-    called. The measure is AP unless another is given.
+    Call it with runs and judgments, `cross_validate(NewtonFuser(beta=200), [a, b], qrels, "AP")`, or with aligned
+    runs, which include judgments: `cross_validate(NewtonFuser(beta=200), aligned, "AP")`. The fuser and the aligned
+    runs may be swapped. A fuser is cloned for each fold; a class or a function without arguments is called. The
+    default measure is AP.
     """
     learner, data = (runs, fuser) if isinstance(fuser, Aligned) else (fuser, runs)
     make, judgments, wanted = maker_of(learner), qrels, measure
     if isinstance(data, Aligned) and measure is None and not isinstance(qrels, Qrels):
-        judgments, wanted = None, qrels  # the measure stands where judgments would
+        judgments, wanted = None, qrels  # the measure is in the place of the judgments
     aligned = as_aligned(cast("AlignedOrRuns", data), cast("Qrels | None", judgments))
     wanted = parse_measure("AP" if wanted is None else wanted)
     n = len(aligned.queries)
@@ -125,7 +125,7 @@ def cross_validate(
 
 
 def maker_of(fuser: object) -> MakeFuser:
-    """Return what makes fusers like the given one, each without anything learned."""
+    """Return a function that makes unfitted fusers like the given one."""
     if isinstance(fuser, Fuser):
         return fuser.clone
     if not callable(fuser):

@@ -1,4 +1,4 @@
-"""Fit, cross-validate, and compare with what needs no learning; a hash of the data."""
+"""Fit, cross-validate, and compare with systems that need no learning; a hash of the data."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
@@ -61,14 +61,14 @@ def fingerprint(aligned: Aligned) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evidence:
-    """What a fit is worth, query by query."""
+    """The training and held-out values of a fit, per query."""
 
     measure: Measure
     query_ids: tuple[str, ...]
     train: Floats
-    """The learned weights on the queries they were learned from: too high by as much as they over-fit."""
+    """The learned weights on their training queries: too high if they overfit."""
     held_out: HeldOut
-    """The same method on queries it had not seen."""
+    """The same method on held-out queries."""
     singles: dict[str, Floats]
     """Each ranker alone."""
     rules: dict[str, Floats]
@@ -336,12 +336,12 @@ def unjudged_share(aligned: Aligned, weights: Floats) -> float | None:
 
 
 def single_values(aligned: Aligned, name: str, measure: Measure) -> Floats:
-    """Return the measure of one ranker's own list, query by query, without the documents of the others."""
+    """Return the measure of one ranker's list per query, without the documents of the others."""
     return single_table(aligned, name, [measure])[:, 0]
 
 
 def single_table(aligned: Aligned, name: str, measures: Sequence[Measure]) -> Floats:
-    """Return (queries, measures) values of one ranker's own list."""
+    """Return the (queries, measures) values of one ranker's list."""
     own = select_rankers(aligned, [name])
     if len(own.doc) == 0:
         return np.zeros((len(own.queries), len(measures)))

@@ -1,6 +1,6 @@
 """How stable the weights are: refits on resampled queries, and learning from fewer queries.
 
-`keep_evidence` gathers all that `genm fit` stores beside a model, so that a report reads instead of refitting.
+`keep_evidence` gathers everything that `genm fit` stores in the evidence file, so that a report need not refit.
 """
 
 import copy
@@ -26,33 +26,33 @@ from genm.learn.objectives import Problem, Scorer, direct_search, with_level
 from genm.progress import Progress, silent
 
 N_RESAMPLES = 100
-"""Refits that begin at the weights found, which is cheap."""
+"""Number of refits that start from the learned weights, which is cheap."""
 N_WHOLE = 20
-"""Refits of methods that do more than that."""
+"""Number of refits of other methods."""
 FEWEST_REFITS = 10
-"""Fewer refits than this show no spread worth showing."""
+"""The smallest number of refits that is shown."""
 WARM_ROWS, WHOLE_ROWS = 40_000_000, 2_000_000
-"""How many rows all refits together may go through: some seconds."""
+"""The largest number of rows in all refits together: some seconds."""
 _AT_ONCE = 10
 _FINE_STEPS = (0.05, 0.02)
 
 FEWEST_QUERIES = 5
-"""No one learns from fewer queries than this."""
+"""The smallest number of training queries."""
 N_SIZES = 4
 MOST_ROWS = 1_000_000
-"""How many rows all fits together may go through: some seconds."""
+"""The largest number of rows in all fits together: some seconds."""
 
 
 class Refits(NamedTuple):
-    """Weights learned anew on queries drawn with replacement."""
+    """Weights learned again on queries drawn with replacement."""
 
     weights: Floats
-    """(refits, K), held back as far as the fit itself was."""
+    """(refits, K), with the shrinkage of the fit."""
     before: Floats
-    """(refits, K), before they were held back; the same where nothing was."""
+    """(refits, K), before shrinkage."""
     kind: Literal["bootstrap", "none"]
     held_back: float | None
-    """The share by which the fit, and every refit, moved its weights towards simple ones; None: never."""
+    """The shrinkage of the fit and of every refit; None if the method does not shrink."""
     note: str
 
 
@@ -61,8 +61,8 @@ def refit_resampled(
 ) -> Refits:
     """Refit on queries drawn with replacement, as many as there are; fewer times, or not at all, on large data.
 
-    `auto` begins each refit at the weights it found and keeps the share by which it held back. Other methods learn
-    from scratch. Where nothing is learned there is nothing to refit.
+    `auto` starts each refit from its weights and keeps its shrinkage. Other methods learn from scratch. If
+    nothing was learned, nothing is refitted.
     """
     nothing = np.zeros((0, len(aligned.rankers)))
     if learns_nothing(fuser, aligned):
@@ -96,17 +96,17 @@ def refit_resampled(
 
 
 def learns_nothing(fuser: Fuser, aligned: Aligned) -> bool:
-    """Say whether the weights are the same whatever the queries: a rule, or a single ranker."""
+    """Return whether the weights do not depend on the queries: a rule, or a single ranker."""
     return fuser.objective == "none" or len(aligned.rankers) == 1
 
 
 def teaching_queries(aligned: Aligned, level: int) -> NDArray[np.int64]:
-    """Return the positions of queries that something can be learned from."""
+    """Return the positions of the queries with relevant documents and a positive weight."""
     return np.flatnonzero((aligned.n_relevant(level) > 0) & (aligned.query_weights > 0))
 
 
 class _Warm:
-    """Refits of AutoFuser: one climb from the weights that it learned."""
+    """Refits of AutoFuser: one optimisation from its weights."""
 
     def __init__(self, aligned: Aligned, fuser: AutoFuser) -> None:
         measure = with_level(parse_measure(fuser.measure), fuser.level)
@@ -128,7 +128,7 @@ class _Warm:
 
 
 class _Whole:
-    """Refits of any other method: from scratch, or from the weights found where it can be told to begin there."""
+    """Refits of any other method: from its weights if it accepts a start, otherwise from scratch."""
 
     def __init__(self, aligned: Aligned, fuser: Fuser) -> None:
         self._aligned, self._fuser, self.how = aligned, copy.copy(fuser), "each learned from scratch"
@@ -143,7 +143,7 @@ class _Whole:
 
 
 class FewerQueries(NamedTuple):
-    """Held-out values of every query when the training queries are cut down."""
+    """Held-out values of every query with fewer training queries."""
 
     n_queries: NDArray[np.float64]
     """(sizes) how many queries were learned from, on average over the folds; the last is the cross-validation."""
@@ -199,7 +199,7 @@ def learn_from_fewer(
 
 
 def _lighter(fuser: Fuser) -> Fuser:
-    """Return the same method; auto chooses how far to hold back by one round of inner folds, which is quicker."""
+    """Return the same method; auto chooses its shrinkage by one round of inner folds, which is faster."""
     lighter = copy.copy(fuser)
     if isinstance(lighter, AutoFuser):
         lighter.repeats = 1
@@ -208,11 +208,11 @@ def _lighter(fuser: Fuser) -> Fuser:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kept:
-    """The evidence, the refits, and whose they are."""
+    """The evidence, the refits, and the model and data that they belong to."""
 
     rankers: tuple[str, ...]
     weights: tuple[float, ...]
-    """The weights that all of it speaks of."""
+    """The weights that the evidence belongs to."""
     fingerprint: str
     """Of the data; see `genm.evidence.fingerprint`."""
     seed: int
@@ -224,7 +224,7 @@ class Kept:
 def keep_evidence(
     aligned: Aligned, fuser: Fuser, evidence: Evidence, *, seed: int = 0, progress: Progress = silent
 ) -> Kept:
-    """Refit on resampled and on fewer queries, and put everything together."""
+    """Refit on resampled queries and on fewer queries, and return everything together."""
     return Kept(
         rankers=aligned.rankers,
         weights=tuple(fuser.weights_.tolist()),

@@ -1,6 +1,6 @@
 """The file beside a model: folds, per-query values and refits, versioned JSON that is read back strictly.
 
-It holds the hash of its data and the weights it speaks of, so that it is never taken for another model's.
+It contains the weights and a hash of the data, so that it is never used for another model.
 """
 
 import json
@@ -95,20 +95,20 @@ class _EvidenceFile(Strict, frozen=True):
 
 
 def evidence_path(model_path: str | Path) -> Path:
-    """Return where the evidence of a model lies: model.json has model.evidence.json beside it."""
+    """Return the path of a model's evidence file: model.evidence.json for model.json."""
     path = Path(model_path)
     return path.with_name(f"{path.stem if path.suffix == '.json' else path.name}.evidence.json")
 
 
 def save_evidence(kept: Kept, path: str | Path) -> None:
-    """Write the evidence as JSON, a line per part; the file appears whole or not at all."""
+    """Write the evidence as JSON, a line per part, atomically."""
     document = evidence_to_json(kept)
     lines = [f"{json.dumps(key)}: {_compact(value)}" for key, value in document.items()]
     write_text(path, "{\n" + ",\n".join(lines) + "\n}\n")
 
 
 def load_evidence(path: str | Path) -> Kept:
-    """Read an evidence file; anything that is not exactly one of a known version is refused."""
+    """Read an evidence file; refuse files that are not valid or of an unknown version."""
     try:
         content = Path(path).read_bytes()
     except OSError as error:
@@ -118,7 +118,7 @@ def load_evidence(path: str | Path) -> Kept:
 
 
 def mismatch(kept: Kept, model: Model, fingerprint: str) -> str | None:
-    """Say why this evidence is not that of the model and the data, or None if it is."""
+    """Return why this evidence does not belong to the model and the data, or None if it does."""
     if kept.rankers != model.rankers:
         return f"it is of the rankers {', '.join(kept.rankers)}"
     if kept.fingerprint != fingerprint:

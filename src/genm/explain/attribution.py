@@ -26,11 +26,11 @@ class Explained:
 
     doc_id: str
     rank: int
-    """Its place in the fused ranking, from 1 on."""
+    """Its rank in the fused ranking, counted from 1."""
     score: float
     """Exactly the contributions added up from the first ranker to the last."""
     relevance: int | None
-    """Its grade; None where nobody judged it, or there are no judgments."""
+    """Its grade; None if it is unjudged."""
     contributions: tuple[float, ...]
     """Weight times normalised score, or times what a missing document gets."""
     ranks: tuple[int | None, ...]
@@ -39,7 +39,7 @@ class Explained:
 
 def contributions(aligned: Aligned, weights: Weights) -> Floats:
     """Return (rows, K) what each ranker adds to each fused score; summed left to right they equal it to the bit."""
-    fuse_scores(aligned, weights)  # refuses weights that do not fit
+    fuse_scores(aligned, weights)  # checks the weights
     return np.asarray(aligned.scores * np.asarray(weights, np.float64))
 
 
@@ -54,7 +54,7 @@ def explain_documents(
     ranks = rank_lists(one.raw, one.retrieved, one.starts)
     if doc_id is None:
         if top < 1:
-            raise InputError(f"top: expected a whole number from 1 on; found {top}.")
+            raise InputError(f"top: expected a positive integer; found {top}.")
         shown = np.arange(min(top, len(order)))
     else:
         shown = np.flatnonzero(one.doc[order] == _document(one, query_id, doc_id))
@@ -124,7 +124,7 @@ def gains_by_query(aligned: Aligned, weights: Weights, measure: Measure) -> Quer
     Where everything rests on one ranker, the others share its weight evenly when it leaves; a single ranker leaves
     nothing behind, which is worth 0.
     """
-    fuse_scores(aligned, weights)  # refuses weights that do not fit
+    fuse_scores(aligned, weights)  # checks the weights
     used, n_rankers = np.asarray(weights, np.float64), len(aligned.rankers)
     everyone = AlignedEvaluator(aligned, [measure])
     value = everyone.values(used)[:, 0]

@@ -1,4 +1,4 @@
-"""The smallest subset of the rankers that will do: not significantly worse than all of them together."""
+"""The smallest subset of the rankers that is not significantly worse than all of them together."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class Choice:
 
 
 def choose_greedily(values: SubsetValues, *, confidence: float) -> Choice:
-    """Drop the ranker that is missed least, again and again, until whatever is left is significantly worse."""
+    """Drop the least useful ranker repeatedly, until every smaller subset is significantly worse."""
     kept = everyone = values.everyone
     n_looks = 1
     while kept.bit_count() > 1:
@@ -46,7 +46,7 @@ def choose_greedily(values: SubsetValues, *, confidence: float) -> Choice:
 
 
 def choose_exhaustively(values: SubsetValues, *, confidence: float) -> Choice:
-    """Take, of the smallest size at which some subset is not significantly worse than all, the best of those."""
+    """Find the smallest size with a subset that is not significantly worse than all; return its best subset."""
     everyone, n_rankers, n_looks = values.everyone, values.everyone.bit_length(), 0
     best: int | None = None
     for size in range(1, n_rankers):

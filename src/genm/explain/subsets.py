@@ -1,27 +1,25 @@
 """What every subset of the rankers reaches on queries that its weights were not learned from, with the work shared.
 
 A subset is an integer with a bit for each ranker. Runs are aligned once and stored once for the kernels. The
-view of a subset is the store of all rankers with the other weights held at 0, or a copy of its columns; where
-documents leave with the other rankers, those of the rest. Optimisation begins at the weights that all rankers
-got together on the same queries, with the curvature that was found there. What is learned follows `AutoFuser`:
-the smoothed MAP, or the exact measure from there, then shrunk towards simple weights as far as queries that were
-not learned from advise. Nothing that a start or a shrinkage uses has seen the queries that the weights are
-measured on.
+view of a subset is the store of all rankers with the other weights fixed at 0, or a copy of its columns; documents
+that only the other rankers returned are left out. Subsets learn as `AutoFuser` does, by the same functions: the
+smoothed MAP, or the exact measure from there, then a shrinkage that cross-validation inside the training queries
+chooses. To save time, optimisation starts from the weights and the curvature that all rankers
+together found on the same training queries.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
-from itertools import combinations
-from typing import Any, NamedTuple, cast
+from itertools import product
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from genm._math.average_precision import smooth_ap
-from genm._math.linear_algebra import dot, row_products, times, weighted_mean
+from genm._math.linear_algebra import row_products, weighted_mean
 from genm._math.parallel import n_threads, over_items
 from genm._math.simplex_optimizers import Ascent, as_distribution, quasi_newton
-from genm._math.tiles import Thinner, mean
+from genm._math.tiles import Thinner
 from genm._typing import Floats
 from genm.align import Aligned, select_rankers
 from genm.errors import InputError
@@ -29,44 +27,43 @@ from genm.evaluate import Measure
 from genm.evidence.crossval import check_folds, cross_validate, measure_queries
 from genm.learn import find_method, make_fuser
 from genm.learn.auto import (
-    DEFAULT_SHRINKAGE,
     FOLD_TOLERANCE,
-    SHRINKAGE_AMOUNTS,
     Shrinkage,
-    clearly_best,
-    shrink,
+    SimpleWeights,
+    WarmRestart,
+    best_weights,
+    choose_shrinkage,
     shrink_safely,
 )
-from genm.learn.objectives import Problem, Scorer, direct_search, fold_of_queries, sharpness_for
+from genm.learn.objectives import Problem, Scorer, fold_of_queries, sharpness_for
+from genm.learn.starts import simple_starts
 from genm.progress import Progress, silent
 
 WINDOW = 8.0
-"""Sigmoids further from their middle, in units of beta times score, count as 0 or 1 in a climb.
+"""Sigmoids further from their middle, in units of beta times score, count as 0 or 1 while learning.
 
-They are within 0.0004 of that. The slope changes in its fourth digit, and takes two thirds of the time."""
+They are within 0.0004 of that. The gradient changes in its fourth digit, and takes two thirds of the time."""
 
 DEEP = 1000
-"""Documents that no ranker has among its first so many take no part in a climb; all are measured."""
+"""Learning leaves out documents that no ranker has among its first so many; measuring leaves out none."""
 
 COARSE_FOLD_TOLERANCE = 5e-4
-"""What stands for FOLD_TOLERANCE with many rankers' subsets: their values change by less than .001 on average."""
+"""Replaces FOLD_TOLERANCE for subsets of many rankers: their values change by less than .001 on average."""
+STEPS = (0.1, 0.05, 0.02)
+"""Steps of the direct search for measures without a smoothed form: fewer than `AutoFuser` takes."""
+INNER_FOLDS = 5
+"""Folds of the training queries that the shrinkage is chosen on, dealt once; `AutoFuser` deals them three times."""
+MAX_ITER = 100
 CHOOSE_UP_TO = 8
-"""Rankers up to which every subset chooses how far to hold back; of more, all do as the whole does in that fold.
+"""Up to so many rankers every subset chooses its own shrinkage; with more, all take that of the whole in the fold.
 
-The choice takes two thirds of the time, and subsets double with every ranker."""
-SHRINKAGES = (
-    *(Shrinkage("uniform", a) for a in SHRINKAGE_AMOUNTS),
-    *(Shrinkage("single", a) for a in SHRINKAGE_AMOUNTS[1:]),
-)
-
-Left = tuple[int, ...]
-"""The folds that are left out while learning: one, or two to choose how far to hold back."""
+The choice takes two thirds of the time, and the number of subsets doubles with every ranker."""
 
 SHARED = ("auto", "newton")
 """Methods whose refits share work; the others learn every subset from scratch."""
 
 AT_ONCE = 8
-"""Subsets that are learned side by side, at least; between them the progress is told."""
+"""Subsets that are learned at a time, at least; progress is reported in between."""
 
 
 def members_of(subset: int) -> list[int]:
@@ -75,7 +72,7 @@ def members_of(subset: int) -> list[int]:
 
 
 class View(NamedTuple):
-    """Some queries as some of the rankers see them; weights are those of the subset alone."""
+    """An `Objective`: some queries as some of the rankers see them; weights are those of the subset alone."""
 
     problem: Problem
     """The smoothed MAP; of long lists, over the documents near their tops."""
@@ -92,9 +89,16 @@ class View(NamedTuple):
 
     def gradient(self, weights: Floats) -> tuple[float, Floats]:
         """Return the smoothed MAP and its gradient (Eq. 16)."""
-        tiles = self.problem.tiles
-        found = smooth_ap(tiles, self.whole(weights), self.problem.beta, order=1, window=WINDOW)
-        return float(mean(tiles, found.value)), mean(tiles, found.gradient)[self.columns]
+        return self.average_gradient(*self.gradients(weights))
+
+    def gradients(self, weights: Floats) -> tuple[Floats, Floats]:
+        """Return the smoothed average precision of every query and its gradient (Eq. 16)."""
+        found = smooth_ap(self.problem.tiles, self.whole(weights), self.problem.beta, order=1, window=WINDOW)
+        return found.value, found.gradient[:, self.columns]
+
+    def average_gradient(self, values: Floats, gradients: Floats) -> tuple[float, Floats]:
+        """Return the means over the queries of what `gradients` returns."""
+        return self.problem.average_gradient(values, gradients)
 
     def per_query(self, weights: Floats) -> Floats:
         """Return the exact measure of every query."""
@@ -105,13 +109,8 @@ class View(NamedTuple):
         return self.scorer.mean(self.whole(weights))
 
     @property
-    def as_scorer(self) -> Scorer:
-        """Itself, for those who ask a scorer for means: theirs is the subset's, in the subset's weights."""
-        return cast("Scorer", self)
-
-    @property
     def is_smoothed(self) -> bool:
-        """Whether the smoothed objective climbs this very measure."""
+        """Whether the smoothed objective approximates this very measure."""
         return self.scorer.is_smoothed
 
     def select(self, queries: NDArray[np.integer]) -> "View":
@@ -195,43 +194,30 @@ def _highest(values: Floats, n: int) -> NDArray[np.intp]:
 
 
 class _Task(NamedTuple):
-    """A subset, made ready to be learned on any of the queries."""
+    """A subset, prepared to be learned on any of the queries."""
 
     subset: int
     view: View
-    even: Floats
-    """What uniform weights reach on every query."""
+    simple: SimpleWeights
 
 
-class _Simple(NamedTuple):
-    """The simple weights for some of the queries, and what they reach there."""
+class _Learned(NamedTuple):
+    """What a subset learned from the training queries of one fold."""
 
-    weights: dict[str, Floats]
-    reached: dict[str, float]
-
-    def before(self, train: View) -> Scorer:
-        """Return a scorer of these queries that knows what the simple weights reach."""
-        return cast(
-            "Scorer", _Informed(train, {self.weights[at].tobytes(): self.reached[at] for at in self.weights})
-        )
-
-
-class _Informed(NamedTuple):
-    train: View
-    known: dict[bytes, float]
-
-    def mean(self, weights: Floats) -> float:
-        found = self.known.get(weights.tobytes())
-        return self.train.mean(weights) if found is None else found
+    end: Ascent
+    """The optimum of the smoothed MAP."""
+    weights: Floats
+    """The weights to measure: the best found, shrunk."""
+    shrinkage: Shrinkage | None
 
 
 class SharedRefits:
     """Held-out values of subsets, each learned on the queries outside a fold and measured inside it."""
 
     def __init__(
-        self, aligned: Aligned, measure: Measure, *, folds: int = 5, seed: int = 0, hold_back: bool = True
+        self, aligned: Aligned, measure: Measure, *, folds: int = 5, seed: int = 0, shrinks: bool = True
     ) -> None:
-        self._views, self._hold_back = Views(aligned, measure), hold_back
+        self._views, self._shrinks = Views(aligned, measure), shrinks
         self._n_queries, self._kept = len(aligned.queries), self._views.problem.kept
         n_kept, n_rankers = len(self._kept), len(aligned.rankers)
         if n_kept < 2:
@@ -239,135 +225,70 @@ class SharedRefits:
                 f"{n_kept} query with a relevant document: expected at least 2, to learn from one and measure on "
                 f"another. Judge more queries."
             )
-        self._n_folds = min(folds, n_kept)
-        fold = fold_of_queries(n_kept, self._n_folds, seed)  # of those that teach, so that no fold is empty
-        self._inside = [np.flatnonzero(fold == f) for f in range(self._n_folds)]
-        lefts: list[Left] = [(f,) for f in range(self._n_folds)]
-        if hold_back and self._n_folds > 2:
-            lefts += combinations(range(self._n_folds), 2)
-        self._outside = {left: np.flatnonzero(~np.isin(fold, left)) for left in lefts}
-        self._shares = self._views.scorer.query_weights
+        n_folds = min(folds, n_kept)
+        fold = fold_of_queries(n_kept, n_folds, seed)  # of the kept queries, so that no fold is empty
+        self._folds = [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(n_folds)]
+        """(training queries, queries held out)."""
         self._alone = np.array([self._views.of(1 << k).per_query(np.ones(1)) for k in range(n_rankers)])
         self._everyone = (1 << n_rankers) - 1
         self._chooses = n_rankers <= CHOOSE_UP_TO
-        self._whole: dict[Left, Ascent] = {}
-        """What all rankers together learned."""
-        self._shrinkages: list[Shrinkage] = []
-        """How far that is held back, fold by fold."""
+        self._whole: list[_Learned] = []
+        """What all rankers together learned, fold by fold."""
 
     def values(self, subsets: Sequence[int]) -> list[Floats]:
         """Return for each subset the held-out value of every query; it depends on nothing that was asked before."""
-        if not self._whole:  # what all rankers learn comes first: all others begin there
-            whole = self._prepare(self._everyone)
-            self._whole = self._learn([whole], list(self._outside))[0]
-            if self._hold_back:
-                self._shrinkages = over_items(
-                    lambda f: self._chosen_shrinkage(whole, self._whole, f), range(self._n_folds)
-                )
+        if not self._whole:  # the subsets start from what all rankers learn
+            everyone = self._prepare(self._everyone)
+            self._whole = over_items(lambda f: self._learn(everyone, f), range(len(self._folds)))
         tasks = over_items(self._prepare, subsets)
-        jobs = zip(
-            tasks,
-            self._learn(tasks, [left for left in self._outside if self._chooses or len(left) == 1]),
-            strict=True,
-        )
-        return over_items(lambda job: self._held_out(*job), jobs)
-
-    def _prepare(self, subset: int) -> _Task:
-        view, n = self._views.of(subset), subset.bit_count()
-        even = view.per_query(np.full(n, 1.0 / n)) if n > 1 else self._alone[members_of(subset)[0]]
-        return _Task(subset, view, even)
-
-    def _learn(self, tasks: Sequence[_Task], lefts: list[Left]) -> list[dict[Left, Ascent]]:
-        """Return what each subset of several learns, whichever folds are left out."""
-        found: list[dict[Left, Ascent]] = [{} for _ in tasks]
-        for n_left in (2, 1):  # where one fold is left out, climbs begin at what two left out have shown
-            jobs = [
-                (number, left)
-                for number, task in enumerate(tasks)
-                for left in lefts
-                if len(left) == n_left and task.subset.bit_count() > 1
-            ]
-            ends = over_items(lambda job: self._climb(tasks[job[0]], job[1], found[job[0]]), jobs)
-            for (number, left), end in zip(jobs, ends, strict=True):
-                found[number][left] = end
-        return found
-
-    def _climb(self, task: _Task, left: Left, before: dict[Left, Ascent]) -> Ascent:
-        """Return the best weights for the queries outside some folds, over-fitted or not."""
-        whole = self._whole.get(left)
-        if whole is not None and task.subset == self._everyone:
-            return whole
-        train, simple = task.view.select(self._outside[left]), self._simple(task, self._outside[left])
-        shown = [end.alpha for folds, end in before.items() if set(left) < set(folds)]
-        starts, curvature = [np.mean(shown, axis=0)] if shown else [], None
-        if whole is not None:
-            members = members_of(task.subset)
-            starts += [] if shown else [as_distribution(whole.alpha[members])]
-            if whole.curvature is not None:
-                curvature = whole.curvature[np.ix_(members, members)]
-        known = [(simple.reached["uniform"], simple.weights["uniform"])]
-        known += [(train.mean(weights), weights) for weights in starts]
-        begun = max(known, key=_value)[1]
-        tol = FOLD_TOLERANCE if self._chooses or whole is None else COARSE_FOLD_TOLERANCE
-        end = quasi_newton(train.gradient, begun, tol=tol, max_iter=100, curvature=curvature)
-        known += [(train.mean(end.alpha), end.alpha), (simple.reached["single"], simple.weights["single"])]
-        best = max(known, key=_value)[1]
-        if not task.view.is_smoothed:
-            best = direct_search(train.as_scorer, best, steps=(0.1, 0.05, 0.02))
-        return replace(end, alpha=best)
-
-    def _simple(self, task: _Task, queries: NDArray[np.intp]) -> _Simple:
-        """Return uniform weights and those of the ranker that is best on these queries."""
-        n, members = task.subset.bit_count(), members_of(task.subset)
-        share = self._shares[queries] / self._shares[queries].sum()
-        alone = times(self._alone[members][:, queries], share)
-        best = int(np.argmax(alone))
-        return _Simple(
-            {"uniform": np.full(n, 1.0 / n), "single": np.eye(n)[best]},
-            {"uniform": dot(task.even[queries], share), "single": float(alone[best])},
-        )
-
-    def _held_out(self, task: _Task, learned: dict[Left, Ascent]) -> Floats:
-        """Return the measure of every query of `aligned`; one without a relevant document counts 0."""
-        values = np.zeros(self._n_queries)
-        if task.subset.bit_count() == 1:
-            values[self._kept] = task.even
-            return values
-        for f, inside in enumerate(self._inside):
-            weights = learned[(f,)].alpha
-            if self._hold_back:
-                outside = self._outside[(f,)]
-                simple, train = self._simple(task, outside), task.view.select(outside)
-                shrinkage = self._chosen_shrinkage(task, learned, f) if self._chooses else self._shrinkages[f]
-                weights = shrink_safely(weights, shrinkage, simple.weights, simple.before(train))
-            values[self._kept[inside]] = task.view.select(inside).per_query(weights)
+        jobs = [(task, f) for task in tasks for f in range(len(self._folds))]
+        found = over_items(lambda job: self._held_out(*job), jobs)
+        values = [np.zeros(self._n_queries) for _ in tasks]  # a query with no relevant document counts 0
+        for (number, f), held_out in zip(product(range(len(tasks)), range(len(self._folds))), found, strict=True):
+            values[number][self._kept[self._folds[f][1]]] = held_out
         return values
 
-    def _chosen_shrinkage(self, task: _Task, learned: dict[Left, Ascent], f: int) -> Shrinkage:
-        """Return how far to hold back for fold f: what did best on the others, learned without both."""
-        if self._n_folds < 3:
-            return DEFAULT_SHRINKAGE
-        reached = np.zeros((len(SHRINKAGES), len(self._kept)))
-        for other, inside in enumerate(self._inside):
-            if other == f:
-                continue
-            left = (min(f, other), max(f, other))
-            simple, test = self._simple(task, self._outside[left]), task.view.select(inside)
-            single = members_of(task.subset)[int(simple.weights["single"].argmax())]
-            for number, shrinkage in enumerate(SHRINKAGES):
-                if shrinkage.amount < 1.0:
-                    found = test.per_query(shrink(learned[left].alpha, shrinkage, simple.weights))
-                else:
-                    found = (task.even if shrinkage.target == "uniform" else self._alone[single])[inside]
-                reached[number, inside] = found
-        outside = self._outside[(f,)]
-        return SHRINKAGES[
-            clearly_best(reached[:, outside], self._shares[outside], SHRINKAGES.index(DEFAULT_SHRINKAGE))
-        ]
+    def _prepare(self, subset: int) -> _Task:
+        view, members = self._views.of(subset), members_of(subset)
+        weights, alone = SimpleWeights.vectors(len(members)), self._alone[members]
+        uniform = view.per_query(weights[-1]) if len(members) > 1 else alone[0]
+        values = np.vstack([alone, uniform])
+        return _Task(subset, view, SimpleWeights(weights, values, self._views.scorer.query_weights))
 
+    def _learn(self, task: _Task, f: int) -> _Learned:
+        """Return what a subset learns from the training queries of a fold."""
+        queries, _ = self._folds[f]
+        train, simple = task.view.select(queries), task.simple.select(queries)
+        starts, curvature, tol = simple_starts(simple.targets["single"]), None, FOLD_TOLERANCE
+        if self._whole:
+            whole, members = self._whole[f], members_of(task.subset)
+            starts = [max((as_distribution(whole.end.alpha[members]), starts[0]), key=train.mean)]
+            if whole.end.curvature is not None:
+                curvature = whole.end.curvature[np.ix_(members, members)]
+            if not self._chooses:
+                tol = COARSE_FOLD_TOLERANCE
+        ends = [quasi_newton(train.gradient, s, tol=tol, max_iter=MAX_ITER, curvature=curvature) for s in starts]
+        end, weights = max(ends, key=lambda one: one.value), best_weights(ends, train, simple, STEPS)
+        if not self._shrinks:
+            return _Learned(end, weights, None)
+        shrinkage = self._whole[f].shrinkage if self._whole and not self._chooses else None
+        if shrinkage is None:
+            restart = WarmRestart(train, end)
 
-def _value(known: tuple[float, Floats]) -> float:
-    return known[0]
+            def refit(inner: NDArray[np.intp]) -> Floats:
+                again = restart(inner, tol=tol, max_iter=MAX_ITER)
+                return best_weights([again], train.select(inner), simple.select(inner), STEPS)
+
+            shrinkage, _ = choose_shrinkage(train, simple, refit, folds=INNER_FOLDS, repeats=1, seed=1)
+        return _Learned(end, shrink_safely(weights, shrinkage, simple.targets, train), shrinkage)
+
+    def _held_out(self, task: _Task, f: int) -> Floats:
+        """Return the measure of the queries of a fold under the weights learned without them."""
+        inside = self._folds[f][1]
+        if task.subset.bit_count() == 1:
+            return np.asarray(task.simple.values[0, inside])
+        learned = self._whole[f] if task.subset == self._everyone else self._learn(task, f)
+        return task.view.select(inside).per_query(learned.weights)
 
 
 class SubsetValues:
@@ -397,7 +318,7 @@ class SubsetValues:
         self._make()  # refuses an unknown method, or a measure it cannot maximise, before the work
         name = find_method(method).name
         if name in SHARED:
-            self._refits = SharedRefits(aligned, measure, folds=self.folds, seed=seed, hold_back=name == "auto")
+            self._refits = SharedRefits(aligned, measure, folds=self.folds, seed=seed, shrinks=name == "auto")
 
     @property
     def everyone(self) -> int:
@@ -424,7 +345,7 @@ class SubsetValues:
         return weighted_mean(self.per_query(subset), self.aligned.query_weights)
 
     def learn(self, subsets: Iterable[int]) -> None:
-        """Learn those that are not known yet, large and small in turn: how long the rest takes can then be told."""
+        """Learn those that are not known yet, large and small mixed, so that progress shows the time left."""
         todo = sorted(set(subsets) - set(self._known))
         wrong = [subset for subset in todo if not 0 <= subset <= self.everyone]
         if wrong:

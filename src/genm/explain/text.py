@@ -5,7 +5,7 @@ from genm.explain.worth import RankerWorth, Worth
 
 
 def sentences(worth: Worth) -> list[str]:
-    """Say what to keep, what to drop, what nobody can tell yet, and who ranks like whom."""
+    """Say what to keep, what to drop, what is undecided, and which rankers rank alike."""
     ordered = sorted(worth.rankers, key=lambda part: -part.loss.value)
     said = [about_ranker(worth, part) for part in ordered]
     droppable = [part.name for part in ordered if can_be_dropped(worth, part)]
@@ -63,7 +63,7 @@ def about_ranker(worth: Worth, part: RankerWorth) -> str:
 
 
 def signed(value: float) -> str:
-    """Return a difference to four digits with its sign; nothing has none to speak of."""
+    """Return a difference to four digits with its sign; zero is positive."""
     text = f"{value:+.4f}"
     return "+0.0000" if text == "-0.0000" else text
 

@@ -20,7 +20,7 @@ from genm.explain.agreement import Agreement, rank_agreement
 from genm.explain.attribution import QueryGains, gains_by_query, measure_of
 from genm.explain.subset_choice import Choice, choose_exhaustively, choose_greedily, joint_interval, weighted
 from genm.explain.subsets import SubsetValues
-from genm.learn import METHODS
+from genm.learn import is_method
 from genm.learn.objectives import with_level
 from genm.model import Model
 from genm.progress import Progress, silent
@@ -32,7 +32,7 @@ EXACT_UP_TO = 12
 """Rankers whose subsets are all gone through; of more, orders are sampled."""
 ORDERS = 100
 """Sampled orders, half of them the reverse of the others, unless the caller says how many."""
-WORTH_NOTICING = 0.005
+NEGLIGIBLE_LOSS = 0.005
 """A loss below this counts as nothing."""
 
 
@@ -54,7 +54,7 @@ def sampled_orders(n_players: int, n_orders: int, seed: int) -> list[NDArray[np.
     """Return random orders of the players, every second one the one before it read backwards.
 
     Who comes early in an order comes late in the other, so what is added in the two varies less on average than in
-    two that know nothing of each other (antithetic sampling).
+    two independent ones (antithetic sampling).
     """
     rng = np.random.default_rng(seed)
     orders: list[NDArray[np.int64]] = []
@@ -149,7 +149,7 @@ def measure_worth(
     folds: int = 5,
     seed: int = 0,
     confidence: float = 0.95,
-    margin: float = WORTH_NOTICING,
+    margin: float = NEGLIGIBLE_LOSS,
     orders: int | None = None,
     progress: Progress = silent,
 ) -> Worth:
@@ -235,7 +235,7 @@ def explain_model(
     notes: tuple[Note, ...] = ()
     if method is None:
         method = model.method
-        if method not in METHODS:
+        if not is_method(method):
             text = f"the model's method {method!r} cannot be learned again; subsets are learned by 'auto'."
             method, notes = "auto", (Note("other-method", 1, text),)
     worth = measure_worth(
@@ -270,9 +270,9 @@ def _check(aligned: Aligned, confidence: float, margin: float, orders: int | Non
     if not 0.0 < confidence < 1.0:
         raise InputError(f"confidence: expected a number between 0 and 1, such as 0.95; found {confidence!r}.")
     if not 0.0 <= margin < np.inf:
-        raise InputError(f"margin: expected a number from 0 on, such as {WORTH_NOTICING}; found {margin!r}.")
+        raise InputError(f"margin: expected a number of at least 0, such as {NEGLIGIBLE_LOSS}; found {margin!r}.")
     if orders is not None and (orders < 4 or orders % 2):
-        raise InputError(f"orders: expected an even number from 4 on, such as {ORDERS}; found {orders!r}.")
+        raise InputError(f"orders: expected an even number of at least 4, such as {ORDERS}; found {orders!r}.")
 
 
 def _sampled(values: SubsetValues, orders: int, seed: int) -> tuple[Floats, Floats]:

@@ -1,17 +1,18 @@
 """Weights in the form that a search engine accepts, and what the engine will do with them."""
 
 from genm.errors import ExportError
+from genm.export.engines import find_target, targets
 from genm.export.export import (
+    Loss,
     TrainingRules,
     describe_targets,
     exact_targets,
     export_model,
+    measured_loss,
     obstacles,
     training_rules,
     why_not,
 )
-from genm.export.loss import Loss, measured_loss
-from genm.export.registry import find_target, targets
 from genm.export.simulation import ranking
 from genm.export.target import Exported, Target
 

@@ -1,20 +1,25 @@
-"""From a model to text that an engine accepts, and the rules to train under for that engine."""
+"""From a model to text that an engine accepts: rules to train under, the export, and what it loses."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from genm.align import Aligned
-from genm.errors import ExportError
+from genm.errors import ExportError, InputError
+from genm.export.engines import find_target, targets
 from genm.export.normalizer_match import nearest_lines
 from genm.export.plan import Reason, order_for, usual_technique, usual_window
-from genm.export.registry import find_target, targets
-from genm.export.target import Exported, Target, Technique, rankers_text, weights_text
+from genm.export.simulation import ranking, top
+from genm.export.target import Exported, Lists, Target, Technique, rankers_text, weights_text
+from genm.fuse import fuse_scores
 from genm.model import Model, align_for_model
 from genm.normalizers import Normalizer
 from genm.records import Note, Run
 
-_ROUNDED = 1e-6  # how far single precision strays from a cosine of 1
+_TIE = 1e-9  # relative: two sums this close are one score computed in another order
+_ROUNDED = 1e-6  # how far single precision may be from a cosine of 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +44,7 @@ def training_rules(
     `techniques` names one of the target's techniques for a ranker (or for all, under "*"); else it is the
     target's first. Where an engine takes fixed bounds only, they are the ends of the given runs' scores. The
     window is the engine's default, though at least 100, unless another is given. More or fewer rankers than the
-    engine fuses are refused, and so is a window that it does not take. Notes tell of runs whose scores cannot be
+    engine fuses are refused, and so is a window that it does not take. Notes name runs whose scores cannot be
     the engine's own, where their size matters.
     """
     target, asked = find_target(to), dict(techniques or {})
@@ -129,8 +134,8 @@ def export_model(
     """Write the model as the target's request, pipeline, profile, statement or code.
 
     A model that the target cannot express exactly is refused with the reasons and what comes nearest, unless
-    `approximate`: then it is bent to fit and the notes say how; `measured_loss` tells what that costs. An engine
-    that knows straight lines only gets those that come nearest on `runs`, if they are given.
+    `approximate`: then it is changed to fit, and the notes say how; `measured_loss` measures what that costs. An
+    engine that takes straight lines only gets the nearest ones on `runs`, if they are given.
     """
     target = find_target(to)
     order, reasons, notes = order_for(model, target, settings or {})
@@ -139,15 +144,15 @@ def export_model(
     if reasons and runs is not None:
         aligned = runs if isinstance(runs, Aligned) else align_for_model(model, runs)
         order, reasons, notes = order_for(model, target, settings or {}, nearest_lines(aligned))
-    document = target.compose(order)
+    document = target.code.compose(order)
     said = [Note("approximate", 1, f"Not exact: {reason.text}.") for reason in reasons]
-    told = [Note("engine", 1, text) for text in target.notes]
+    known = [Note("engine", 1, text) for text in target.notes]
     return Exported(
-        text=target.render(document),
-        media_type=target.media_type,
-        file_name=f"learned_{target.name.replace('-', '_')}.{target.suffix}",  # no name that hides a library
+        text=target.code.render(document),
+        media_type=target.file.media_type,
+        file_name=f"learned_{target.name.replace('-', '_')}.{target.file.suffix}",  # no name that hides a library
         document=document,
-        notes=(*said, *notes, *told),
+        notes=(*said, *notes, *known),
     )
 
 
@@ -156,7 +161,7 @@ def why_not(model: Model, to: str, *, settings: Mapping[str, str] | None = None)
     target = find_target(to)
     order, reasons, _ = order_for(model, target, settings or {})
     if not reasons:
-        target.compose(order)  # refuses rankers that the engine cannot tell apart
+        target.code.compose(order)  # refuses rankers that the engine cannot tell apart
     return tuple(reason.text for reason in reasons)
 
 
@@ -200,7 +205,7 @@ def _refusal(model: Model, target: Target, reasons: list[Reason]) -> str:
     return (
         f"{target.title} cannot express this model exactly: {causes}. "
         f"Nearest exact way: {', and '.join(_remedies(reasons))}.{elsewhere} "
-        f"To write it all the same, ask for an approximate export (--approximate)."
+        f"To write it anyway, ask for an approximate export (--approximate)."
     )
 
 
@@ -209,3 +214,107 @@ def _remedies(reasons: list[Reason]) -> list[str]:
     by_training = [reason.remedy for reason in reasons if reason.by_training]
     rules = [remedy for remedy in by_training if "--target" in remedy]
     return list(dict.fromkeys([*(rules[-1:] or by_training), *(r.remedy for r in reasons if not r.by_training)]))
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """How many queries get another top of the ranking in the engine than from the model."""
+
+    n_queries: int
+    n_changed: int
+    """Queries whose first documents differ, in themselves or in their order."""
+    n_members_changed: int
+    """Queries that lose at least one of their first documents to another."""
+    at: int
+
+    @property
+    def share(self) -> float:
+        """The share of queries whose first documents differ."""
+        return self.n_changed / self.n_queries if self.n_queries else 0.0
+
+
+def measured_loss(
+    model: Model,
+    to: str,
+    runs: Mapping[str, Run] | Aligned,
+    *,
+    at: int = 10,
+    settings: Mapping[str, str] | None = None,
+) -> Loss:
+    """Return for how many queries the target, given what `export_model` writes, changes the first `at` documents.
+
+    Runs are better than an Aligned, whose lists end at the model's depth: an engine with a larger window would
+    look further.
+    """
+    if at < 1:
+        raise InputError(f"at: expected a positive integer; found {at}.")
+    if isinstance(runs, Aligned):
+        aligned, lists = runs, _lists_of_aligned(runs)
+    else:
+        aligned = align_for_model(model, runs)
+        lists = _lists_of_runs([runs[name] for name in model.rankers], list(aligned.queries))
+    if aligned.rankers != model.rankers:
+        raise InputError(f"expected the rankers {', '.join(model.rankers)}; found {', '.join(aligned.rankers)}.")
+    target = find_target(to)
+    order, reasons, _ = order_for(model, target, settings or {})
+    if reasons:
+        order, _, _ = order_for(model, target, settings or {}, nearest_lines(aligned))
+    document = target.code.compose(order)
+    kept = [model.rankers.index(part.ranker) for part in order.parts]
+    fused = fuse_scores(aligned, np.array(model.weights))
+    ids, doc = list(aligned.docs), aligned.doc.tolist()
+    n_changed = n_members = 0
+    for q, of_query in enumerate(lists):
+        rows = range(int(aligned.starts[q]), int(aligned.starts[q + 1]))
+        ours = {ids[doc[row]]: float(fused[row]) for row in rows}
+        theirs = ranking(target.code.simulate(document, [of_query[i] for i in kept]))[:at]
+        n_changed += not same_top(ours, theirs, at)
+        n_members += not same_members(ours, theirs, at)
+    return Loss(len(aligned.queries), n_changed, n_members, at)
+
+
+def same_top(ours: Mapping[str, float], theirs: Sequence[str], at: int) -> bool:
+    """Whether a ranking starts as our scores say; documents whose scores are all but equal may trade places."""
+    best = list(top(ours, at))
+    if len(theirs[:at]) != len(best):
+        return False
+    close = _TIE * max((abs(score) for score in ours.values()), default=0.0)
+    return all(
+        mine == other or (other in ours and abs(ours[mine] - ours[other]) <= close)
+        for mine, other in zip(best, theirs, strict=False)
+    )
+
+
+def same_members(ours: Mapping[str, float], theirs: Sequence[str], at: int) -> bool:
+    """Whether the same documents, in any order, come first; the last place may go to an equal."""
+    best = top(ours, at)
+    if len(theirs[:at]) != len(best):
+        return False
+    close = _TIE * max((abs(score) for score in ours.values()), default=0.0)
+    last = min(best.values(), default=0.0)
+    return all(doc in best or (doc in ours and ours[doc] >= last - close) for doc in theirs[:at])
+
+
+def _lists_of_runs(runs: Sequence[Run], queries: Sequence[str]) -> Iterator[Lists]:
+    tables = []
+    for run in runs:
+        ids, doc, score = list(run.docs), run.doc.tolist(), run.score.tolist()
+        place = {query: q for q, query in enumerate(run.queries)}
+        tables.append((ids, doc, score, run.starts.tolist(), place))
+    for query in queries:
+        lists: list[dict[str, float]] = []
+        for ids, doc, score, starts, place in tables:
+            q = place.get(query)
+            rows = range(0) if q is None else range(starts[q], starts[q + 1])
+            lists.append({ids[doc[row]]: score[row] for row in rows})
+        yield lists
+
+
+def _lists_of_aligned(aligned: Aligned) -> Iterator[Lists]:
+    ids, doc = list(aligned.docs), aligned.doc.tolist()
+    for q in range(len(aligned.queries)):
+        rows = range(int(aligned.starts[q]), int(aligned.starts[q + 1]))
+        yield [
+            {ids[doc[row]]: float(aligned.raw[row, k]) for row in rows if aligned.retrieved[row, k]}
+            for k in range(len(aligned.rankers))
+        ]

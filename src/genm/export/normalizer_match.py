@@ -28,7 +28,7 @@ _READ: Mapping[NormalizerKind, frozenset[str]] = {
 }
 _DEFAULT = Normalizer()
 
-_SAYINGS: Mapping[str, str] = {
+_SENTENCES: Mapping[str, str] = {
     "constant": "gives a list of equal scores {}, not {}",
     "constant_within": "calls scores equal within {}, not within {}",
     "floor": "has {}, not {}",
@@ -51,7 +51,7 @@ Line = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A technique held against a normaliser; no differences means that both compute the same."""
+    """A technique compared with a normaliser; without differences both compute the same."""
 
     technique: Technique
     differences: tuple[str, ...]
@@ -98,14 +98,14 @@ def at_zero(normalizer: Normalizer) -> float | None:
 
 
 def match(normalizer: Normalizer, technique: Technique) -> Match:
-    """Hold a normaliser against a technique, field by field."""
+    """Compare a normaliser with a technique, field by field."""
     own = canonical(normalizer)
     theirs = canonical(technique.normalizer)
     if technique.line != "no" and (line := line_of(own)) is not None:
         return _match_line(own, technique, line)
     if own.kind != theirs.kind:  # the rest of the list would only repeat it
-        told = f"is {_KINDS.get(own.kind, own.kind)}, not {_KINDS.get(theirs.kind, theirs.kind)}"
-        return Match(technique, (told,), technique.normalizer)
+        difference = f"is {_KINDS.get(own.kind, own.kind)}, not {_KINDS.get(theirs.kind, theirs.kind)}"
+        return Match(technique, (difference,), technique.normalizer)
     differences: list[str] = []
     agreed: dict[str, object] = {}
     for item in fields(Normalizer):
@@ -114,7 +114,7 @@ def match(normalizer: Normalizer, technique: Technique) -> Match:
             agreed[item.name] = mine
             differences += _not_whole(item.name, mine, technique) + _not_mode(item.name, own, technique)
         elif mine != engines and not (item.name == "floor_at" and own.floor != theirs.floor):
-            differences.append(_told(item.name, mine, engines))
+            differences.append(_difference(item.name, mine, engines))
     return Match(technique, tuple(differences), replace(theirs, **agreed))  # type: ignore[arg-type]
 
 
@@ -132,14 +132,14 @@ def nearest(normalizer: Normalizer, techniques: tuple[Technique, ...], preferred
     )
 
 
-def _told(name: str, mine: object, engines: object) -> str:
+def _difference(name: str, mine: object, engines: object) -> str:
     """Say one difference, what the model has first."""
-    saying = _SAYINGS.get(name, f"has {name} {{}}, not {{}}")
+    sentence = _SENTENCES.get(name, f"has {name} {{}}, not {{}}")
     words = _WORDS.get(name, {})
     shown = [words.get(value, _shown(value)) for value in (mine, engines)]
     if name == "floor":
         shown = [text if text == words[None] else f"a floor of {text}" for text in shown]
-    return saying.format(*shown)
+    return sentence.format(*shown)
 
 
 def _match_line(own: Normalizer, technique: Technique, line: tuple[float, float]) -> Match:
@@ -152,7 +152,7 @@ def _match_line(own: Normalizer, technique: Technique, line: tuple[float, float]
     if slope == 0.0:
         differences.append("has a scale of 0, which leaves nothing of the score")
     if own.missing != technique.normalizer.missing and "missing" not in technique.free:
-        differences.append(_told("missing", own.missing, technique.normalizer.missing))
+        differences.append(_difference("missing", own.missing, technique.normalizer.missing))
     elif own.missing == "minimum":
         differences.append("gives a document that the ranker lacks the list's lowest score, not a number")
     known = own if own.missing != "minimum" else replace(own, missing=technique.normalizer.missing)

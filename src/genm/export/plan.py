@@ -1,4 +1,4 @@
-"""From a model and settings to an Order that the target can carry out: refused, or bent and said so."""
+"""From a model and settings to an Order that the target can express, with reasons where it is not exact."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -12,8 +12,8 @@ from genm.normalizers import Normalizer
 from genm.records import Note
 
 _NEGLIGIBLE = 1e-12
-_ENOUGH = 100
-"""An engine's smaller window is a default for results to show, not for lists to fuse."""
+_LEAST_WINDOW = 100
+"""An engine's smaller default is meant for results to show, not for lists to fuse."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,21 +23,21 @@ class Reason:
     text: str
     remedy: str
     by_training: bool = False
-    """Whether training under the target's rules puts it right, whatever else it puts right."""
+    """Whether training under the target's rules removes it."""
 
 
 def order_for(
     model: Model, target: Target, settings: Mapping[str, str], lines: Mapping[str, Line] | None = None
 ) -> tuple[Order, list[Reason], list[Note]]:
-    """Return what the target is to be told, every reason why that is not exactly the model, and notes.
+    """Return what to export, every reason why that is not exactly the model, and notes.
 
-    `lines` are what a normaliser is bent to where the target knows straight lines only.
+    `lines` replace normalisers where the target takes straight lines only.
     """
     reasons: list[Reason] = []
-    parts, notes = _heard_parts(model, target)
+    parts, notes = _weighted_parts(model, target)
     parts = _kept_parts(parts, target, settings, reasons)
-    shared, own, told = resolved(parts, target, settings, model.rankers)
-    notes += told
+    shared, own, assumed = resolved(parts, target, settings, model.rankers)
+    notes += assumed
     window_given = int(shared["window"]) if shared.get("window") else None
     parts, window = _windowed(parts, target, window_given, reasons, notes)
     parts = _normalised(parts, target, lines or {}, reasons)
@@ -46,7 +46,7 @@ def order_for(
     return Order(settled, window, shared), reasons, notes
 
 
-def _heard_parts(model: Model, target: Target) -> tuple[list[Part], list[Note]]:
+def _weighted_parts(model: Model, target: Target) -> tuple[list[Part], list[Note]]:
     """Return the model's rankers; where an engine takes no weight of 0, without those that have it."""
     rows = zip(model.rankers, model.weights, model.normalizers, model.depths, strict=True)
     parts = [Part(name, weight, normalizer, "", depth, {}) for name, weight, normalizer, depth in rows]
@@ -99,7 +99,7 @@ def _normalised(parts: list[Part], target: Target, lines: Mapping[str, Line], re
         ]
         reasons.append(
             Reason(
-                f"these ways of normalising do not go together ({words}); all would be as {chosen.word}",
+                f"these normalisations cannot be combined ({words}); all would be as {chosen.word}",
                 _training(target, parts, matches),
                 by_training=True,
             )
@@ -117,14 +117,14 @@ def _normalised(parts: list[Part], target: Target, lines: Mapping[str, Line], re
             matches = [replace(match, normalizer=_with(match.normalizer, name, value)) for match in matches]
     reasons.extend(_differing(parts, matches, target))
     reasons.extend(_unmatched(parts, matches, target))
-    matches = [_bent(found, lines.get(part.ranker)) for part, found in zip(parts, matches, strict=True)]
+    matches = [_with_line(found, lines.get(part.ranker)) for part, found in zip(parts, matches, strict=True)]
     return [
         replace(part, normalizer=found.normalizer, technique=found.technique.word)
         for part, found in zip(parts, matches, strict=True)
     ]
 
 
-def _bent(found: Match, line: Line | None) -> Match:
+def _with_line(found: Match, line: Line | None) -> Match:
     """Return the match with a fitted line for a normaliser that is none, if the engine could take it."""
     if line is None or not found.differences or found.technique.line == "no":
         return found
@@ -133,7 +133,7 @@ def _bent(found: Match, line: Line | None) -> Match:
 
 
 def _differing(parts: list[Part], matches: list[Match], target: Target) -> list[Reason]:
-    """Say how normalisers differ from the engine's, once for all rankers that differ in the same way."""
+    """Say how normalisers differ from the engine's, once for all rankers with the same differences."""
     alike: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for part, found in zip(parts, matches, strict=True):
         if found.differences:
@@ -252,7 +252,7 @@ def _weighted(parts: list[Part], target: Target, reasons: list[Reason]) -> list[
     if rule.equal and max(weights) - min(weights) > _NEGLIGIBLE:
         reasons.append(
             Reason(
-                "its weights bend the ranks instead of multiplying the scores, so only equal weights keep "
+                "its weights divide the ranks instead of multiplying the scores, so only equal weights keep "
                 "their meaning",
                 f"fit again with --target {target.name}, which leaves them equal, or fuse by scores",
                 by_training=True,
@@ -267,7 +267,7 @@ def _weighted(parts: list[Part], target: Target, reasons: list[Reason]) -> list[
 def usual_window(target: Target) -> int:
     """Return how many documents of each ranker to train on: the engine's default, if that is worth training on."""
     window = target.window
-    return max(window.default or _ENOUGH, window.least, min(_ENOUGH, window.most or _ENOUGH))
+    return max(window.default or _LEAST_WINDOW, window.least, min(_LEAST_WINDOW, window.most or _LEAST_WINDOW))
 
 
 def usual_technique(target: Target, ranker: str) -> str:

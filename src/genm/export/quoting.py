@@ -1,10 +1,23 @@
-"""Names that came from outside, made safe for the language they are written into."""
+"""Types of exported files; names and numbers from outside, made safe for the language they are written into."""
 
 import json
 import re
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from genm.errors import ExportError
+
+
+class FileType(NamedTuple):
+    """What kind of file an export is."""
+
+    media_type: str
+    suffix: str
+
+
+JSON = FileType("application/json", "json")
+PYTHON = FileType("text/x-python", "py")
+SQL = FileType("application/sql", "sql")
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _EXPRESSION = re.compile(r"[A-Za-z0-9_(),.+*/ \"-]+\Z")

@@ -28,7 +28,7 @@ def resolved(
 ) -> tuple[dict[str, str], dict[str, dict[str, str]], list[Note]]:
     """Return the settings of the target and of each ranker: the given ones, checked, over the defaults.
 
-    `rankers` are all of the model's: what is said of one that is left out is checked all the same.
+    `rankers` are all of the model's: settings of a ranker that is left out are checked too.
     """
     known = {setting.name: setting for setting in (*target.settings, WINDOW)}
     of_ranker = {setting.name: setting for setting in target.ranker_settings}
@@ -57,7 +57,7 @@ def resolved(
 
 
 def _guessed(ranker: str, settings: dict[str, str], said: set[str]) -> list[Note]:
-    """Fill in how and where a ranker searches, if nothing was said of it, and tell so."""
+    """Fill in how and where a ranker searches where the user did not say, and note it."""
     if "type" not in settings or "query" in said:
         return []
     guessed, assumed = "type" not in said, settings.get("field") == ""
@@ -67,18 +67,18 @@ def _guessed(ranker: str, settings: dict[str, str], said: set[str]) -> list[Note
         if settings["type"] not in _FIELDS:
             raise ExportError(f"{ranker}.field: expected the name of its {settings['type']}; found nothing.")
         settings["field"] = _FIELDS[settings["type"]]
-    told = [
+    assumptions = [
         *([f"a {settings['type']} query by its name ({ranker}.type)"] if guessed else []),
         *([f"one of the field {settings['field']} ({ranker}.field)"] if assumed else []),
     ]
-    return [Note("assumed", 1, f"{ranker} is taken for {', and for '.join(told)}.")] if told else []
+    return [Note("assumed", 1, f"{ranker} is taken for {', and for '.join(assumptions)}.")] if assumptions else []
 
 
 def _checked(setting: Setting, value: str, key: str) -> str:
     if setting.choices and value not in setting.choices:
         raise ExportError(f"{key}: expected one of {', '.join(setting.choices)}; found {value!r:.80}.")
     if setting.kind == "count" and not (value.isascii() and value.isdigit() and 0 < int(value) < 10**9):
-        raise ExportError(f"{key}: expected a whole number above 0; found {value!r:.80}.")
+        raise ExportError(f"{key}: expected a positive integer; found {value!r:.80}.")
     if setting.kind == "name" and (not value or not value.isprintable()):
         raise ExportError(f"{key}: expected a name; found {value!r:.80}.")
     if setting.kind == "json":
@@ -90,7 +90,7 @@ def _checked(setting: Setting, value: str, key: str) -> str:
 
 
 def _finite(number: str) -> float:
-    """Return a number of JSON; NaN and what is beyond all floats are none."""
+    """Return a number of JSON; NaN and numbers beyond the range of floats are refused."""
     if not math.isfinite(float(number)):
         raise json.JSONDecodeError(f"{number} is not a finite number", number, 0)
     return float(number)

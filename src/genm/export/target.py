@@ -1,28 +1,24 @@
-"""What is known of a search engine: its normalisers, window, limits and the words it takes.
-
-A target is data. The three functions in it are the only code an engine has: `compose` puts the learned numbers
-in the engine's own form, `render` writes that form as text, and `simulate` computes what the engine would return
-when it is told exactly that.
-"""
+"""Facts about a search engine: its normalisers, window, limits and settings, and its three functions."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
+from genm.export.quoting import JSON, FileType, to_json
 from genm.normalizers import BoundMode, Normalizer
 from genm.records import Note
 
 Lists = Sequence[Mapping[str, float]]
 """What each ranker returned for one query: doc id to raw score, higher is better."""
 
-Document = Mapping[str, Any]
-"""What an engine is told: plain JSON values."""
+Payload = Mapping[str, Any]
+"""What an engine is given: plain JSON values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Technique:
-    """A way of normalising that an engine knows, with what it does at the edges."""
+    """A normalisation that an engine offers, with its edge cases."""
 
     word: str
     """The engine's own name for it."""
@@ -58,7 +54,7 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class WeightRule:
+class Weights:
     """Which weights an engine accepts; None: no limit."""
 
     least: float | None = 0.0
@@ -72,7 +68,7 @@ class WeightRule:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Something the user may say with `--set NAME=VALUE` (or RANKER.NAME=VALUE)."""
+    """What the user may set with `--set NAME=VALUE` (or RANKER.NAME=VALUE)."""
 
     name: str
     default: str
@@ -101,7 +97,7 @@ class Guide:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One ranker as the engine will be told of it."""
+    """One ranker as it is exported."""
 
     ranker: str
     weight: float
@@ -125,6 +121,17 @@ class Order:
         return int(self.settings[name])
 
 
+class Code(NamedTuple):
+    """The only code that a target has."""
+
+    compose: Callable[[Order], dict[str, Any]]
+    """Puts the learned numbers in the engine's own form."""
+    simulate: Callable[[Payload, Lists], dict[str, float]]
+    """Computes what the engine would return for a query, given exactly that form."""
+    render: Callable[[Payload], str] = to_json
+    """Writes that form as text."""
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """One engine, or one of an engine's ways of fusing."""
@@ -135,13 +142,10 @@ class Target:
     techniques: tuple[Technique, ...]
     """The first is the one to train with unless another is asked for."""
     window: Window
-    weights: WeightRule
-    compose: Callable[[Order], dict[str, Any]]
-    render: Callable[[Document], str]
-    simulate: Callable[[Document, Lists], dict[str, float]]
+    code: Code
     guide: Guide
-    media_type: str = "application/json"
-    suffix: str = "json"
+    weights: Weights = Weights()
+    file: FileType = JSON
     words: Mapping[str, str] = field(default_factory=dict)
     """The technique to train a text or a vector ranker with, where it is not the first for both."""
     shared: frozenset[str] = frozenset()
@@ -167,7 +171,7 @@ class Exported:
     text: str
     media_type: str
     file_name: str
-    document: Document
+    document: Payload
     notes: tuple[Note, ...] = ()
 
 

@@ -1,6 +1,6 @@
 """Runs and judgments for other tools, and from ranx: plain dictionaries, pandas and polars frames.
 
-The way in for dictionaries and frames is `read_run` and `read_qrels`, which take them like files.
+`read_run` and `read_qrels` read dictionaries and frames, as they read files.
 """
 
 import importlib
@@ -32,7 +32,7 @@ def to_pandas(rows: Run | Qrels) -> Any:
 
 
 def to_ranx(rows: Run | Qrels) -> Any:
-    """Return a ranx.Run, or ranx.Qrels of judgments; ranx must be installed. `to_dict` needs nothing."""
+    """Return a ranx.Run, or a ranx.Qrels for judgments; needs ranx (`to_dict` does not)."""
     try:
         ranx = importlib.import_module("ranx")
     except ImportError:
@@ -48,7 +48,7 @@ def from_ranx(theirs: Any, name: str | None = None) -> Run | Qrels:
             break
     else:
         raise InputError(
-            f"expected a ranx.Run or ranx.Qrels; found {type(theirs).__name__}. A dictionary is for read_run."
+            f"expected a ranx.Run or ranx.Qrels; found {type(theirs).__name__}. Pass dictionaries to read_run."
         )
     plain = {str(query): {str(doc): value for doc, value in table[query].items()} for query in table}
     if attribute == "qrels":

@@ -47,9 +47,9 @@ class _LearnedFusion(pt.Estimator, ABC):  # type: ignore[misc]  # an optional li
     def fit(
         self, topics_or_res_tr: Frame, qrels_tr: Frame, topics_or_res_va: Frame = None, qrels_va: Frame = None
     ) -> Self:
-        """Learn the weights from topics (or results) and judgments; what is meant for validation is not used.
+        """Learn the weights from topics (or results) and judgments; validation data are not used.
 
-        The method holds queries out by itself, so that no validation set is needed.
+        The method holds out queries itself and needs no validation set.
         """
         del topics_or_res_va, qrels_va
         judged = qrels_from_frame(qrels_tr.rename(columns={"relevance": "label"}))
@@ -84,14 +84,14 @@ class _LearnedFusion(pt.Estimator, ABC):  # type: ignore[misc]  # an optional li
 
     @abstractmethod
     def _runs(self, frame: Frame) -> dict[str, Run]:
-        """Return each ranker's run on the topics, or out of the results, of the frame."""
+        """Return each ranker's run: for the topics of the frame, or from its results."""
 
 
 class PipelineFusion(_LearnedFusion):
     """Run several pipelines on the same topics and fuse what they return.
 
-    `pipelines` maps a name to each. `depth` cuts their results; `method`, `measure`, `normalize` and `options`
-    mean what they mean to `genm.fit` and `genm.align_runs`.
+    `pipelines` maps names to pipelines. `depth` cuts their results; `method`, `measure`, `normalize` and
+    `options` are those of `genm.fit` and `genm.align_runs`.
     """
 
     def __init__(self, pipelines: Mapping[str, Any], **options: Any) -> None:
@@ -107,11 +107,11 @@ class PipelineFusion(_LearnedFusion):
         return topics.merge(found, on="qid")
 
     def transform_inputs(self) -> list[list[str]]:
-        """Say which columns are needed."""
+        """Return the columns that are needed."""
         return [["qid", "query"]]
 
     def transform_outputs(self, input_columns: list[str]) -> list[str]:
-        """Say which columns come out."""
+        """Return the columns of the results."""
         kept = pt.model.query_columns(pd.DataFrame(columns=input_columns))
         return [*(name for name in input_columns if name in kept), "docno", "score", "rank"]
 
@@ -120,10 +120,10 @@ class PipelineFusion(_LearnedFusion):
 
 
 class FeatureFusion(_LearnedFusion):
-    """Fuse the scores that a pipeline has already computed, and so place it behind one: `pipeline >> fusion`.
+    """Fuse the scores that a pipeline has computed: `pipeline >> fusion`.
 
-    The scores are the `features` column, as `**` makes it, whose parts `names` calls; or, given `columns`, these
-    columns of the results.
+    The scores are the `features` column, as `**` makes it, with a name per feature in `names`; or, if `columns` is
+    given, these columns of the results.
     """
 
     def __init__(
@@ -131,11 +131,11 @@ class FeatureFusion(_LearnedFusion):
     ) -> None:
         super().__init__(**options)
         if columns is not None and names is not None:
-            raise InputError("names: the columns have names of their own. Leave one of the two out.")
+            raise InputError("names: expected None with columns, which have names. Drop one of the two.")
         self.columns, self.names = columns, names
 
     def transform(self, inp: Frame) -> Frame:
-        """Return the results with the fused score and its rank in place of theirs."""
+        """Return the results with the fused score and its rank."""
         kept = inp.drop(columns=["score", "rank"], errors="ignore")
         if not len(inp):
             return kept.assign(score=pd.Series(dtype="float64"), rank=pd.Series(dtype="int64"))
@@ -144,11 +144,11 @@ class FeatureFusion(_LearnedFusion):
         return keys.merge(fused, on=["qid", "docno"]).sort_values(["qid", "rank"], ignore_index=True)
 
     def transform_inputs(self) -> list[list[str]]:
-        """Say which columns are needed."""
+        """Return the columns that are needed."""
         return [["qid", "docno", *(self.columns or ["features"])]]
 
     def transform_outputs(self, input_columns: list[str]) -> list[str]:
-        """Say which columns come out."""
+        """Return the columns of the results."""
         return [*(name for name in input_columns if name not in ("score", "rank")), "score", "rank"]
 
     def _runs(self, frame: Frame) -> dict[str, Run]:

@@ -1,4 +1,4 @@
-"""A scikit-learn estimator: columns of X are rankers' scores, y is relevance, qid tells the queries apart.
+"""A scikit-learn estimator: the columns of X are rankers' scores, y is relevance, qid is each row's query.
 
 A table of scores has a row per document and a column per ranker.
 """
@@ -26,15 +26,15 @@ from genm.normalizers import Normalize, Normalizer, kernel_rules, normalizers_of
 T = TypeVar("T", bound=np.generic)
 
 _BY_ROW = ("none", "affine", "atan", "sigmoid")
-"""Normalisers that look at a score alone, not at its list."""
+"""Normalisers that depend on a score alone, not on its list."""
 _HIGHEST_GRADE = 2**31 - 1
 
 
 class ScoreTable:
-    """Rows of scores brought into the order that aligned runs have, and the way back.
+    """Rows of scores in the order of aligned runs, with the mapping back.
 
-    NaN says that the ranker did not return the document. Rows have no ids to settle ties by: equal scores stand
-    in an order that is drawn once, so that rows which come sorted by their labels gain nothing by it.
+    NaN means that the ranker did not return the document. Rows have no ids to break ties: the order of equal
+    scores is drawn at random once, so that rows sorted by their labels have no advantage.
     """
 
     def __init__(self, scores: Floats, qid: ArrayLike | None) -> None:
@@ -53,7 +53,7 @@ class ScoreTable:
     def aligned(
         self, rankers: Sequence[str], normalize: Normalize, relevance: NDArray[np.int32] | None = None
     ) -> Aligned:
-        """Return the rows as aligned runs; `relevance` holds a grade for each row, in the table's own order."""
+        """Return the rows as aligned runs; `relevance` holds a grade for each row, in the order of the table."""
         names = tuple(rankers)
         normalizers = normalizers_of(normalize, names)
         raw = np.ascontiguousarray(self._scores[self._order])
@@ -64,7 +64,7 @@ class ScoreTable:
         return Aligned(
             rankers=names,
             queries=self._queries,
-            docs=Ids.of(f"{n_rows - row:012d}" for row in range(n_rows)),  # downwards, as aligned rows are
+            docs=Ids.of(f"{n_rows - row:012d}" for row in range(n_rows)),  # descending, as in aligned runs
             starts=self._starts,
             doc=np.arange(n_rows, dtype=np.int32),
             raw=raw,
@@ -109,12 +109,12 @@ except ImportError:
 class FusionRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Learn one weight per column such that ranking by the weighted sum maximises a ranking measure.
 
-    `method`, `measure` and `level` mean what they mean to `genm.fit`; `normalize` scales every column within its
-    query ("none" takes X as it is); `options` are further parameters of the method. NaN in X says that the ranker
-    did not return the document. Without `qid` all rows are one query.
+    `method`, `measure` and `level` are those of `genm.fit`; `normalize` scales each column within each query
+    ("none" uses X as it is); `options` are other parameters of the method. NaN in X means that the ranker did not
+    return the document. Without `qid`, all rows are one query.
 
-    `score` is the measure's mean over queries, not R2. To send `qid` through pipelines and searches switch on
-    scikit-learn's metadata routing and ask for it with `set_fit_request(qid=True)` and `set_score_request`.
+    `score` is the mean of the measure over queries, not R2. To pass `qid` through pipelines and searches, enable
+    scikit-learn's metadata routing and request it with `set_fit_request(qid=True)` and `set_score_request`.
     """
 
     weights_: Floats
@@ -159,9 +159,9 @@ class FusionRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # s
     def score(
         self, X: ArrayLike, y: ArrayLike, sample_weight: None = None, *, qid: ArrayLike | None = None
     ) -> float:
-        """Return the measure's mean over the queries; rows have no weights of their own."""
+        """Return the mean of the measure over the queries; rows cannot have weights."""
         check_is_fitted(self)
-        if sample_weight is not None:  # a pipeline always passes the word on
+        if sample_weight is not None:  # pipelines always pass it
             raise InputError("sample_weight: expected None, since a measure ranks rows and does not weigh them.")
         scores, labels = self._checked(X, y, reset=False)
         if qid is None:
@@ -190,7 +190,7 @@ class FusionRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # s
         return with_level(parse_measure(self.measure), self.level)
 
     def _options(self) -> dict[str, Any]:
-        """Return the method's own parameters: the estimator's, where it has them, and `options` over them."""
+        """Return the parameters of the method: those of the estimator that it accepts, overridden by `options`."""
         state, chosen, known = self.random_state, dict[str, Any](), find_method(self.method).parameters
         if "seed" in known:  # it draws folds or starting points
             drawn = check_random_state(state).randint(_HIGHEST_GRADE)
@@ -204,11 +204,11 @@ class FusionRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # s
         return [f"x{i}" for i in range(self.n_features_in_)] if names is None else [str(name) for name in names]
 
     def _grades(self, y: Floats) -> NDArray[np.int32]:
-        """Return whole grades; of fractions only whether they reach the level can be used."""
+        """Return integer grades; fractions only count as relevant or not, by the level."""
         wanted = self._wanted()
         if np.array_equal(y, np.rint(y)) and np.abs(y).max(initial=0) <= _HIGHEST_GRADE:
             return np.asarray(y).astype(np.int32)
-        if wanted.name == "nDCG":
+        if wanted.is_graded:
             raise InputError(f"y: expected whole grades for {wanted}; found fractions. Round them, or use AP.")
         return np.where(y >= wanted.rel, wanted.rel, 0).astype(np.int32)
 

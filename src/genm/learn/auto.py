@@ -1,22 +1,30 @@
 """The default method: candidates, shrinkage, and the measure that the user asked for."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.average_precision import smooth_ap
 from genm._math.linear_algebra import dot, times, weighted_mean
 from genm._math.parallel import over_items
 from genm._math.simplex_optimizers import Ascent, as_distribution, quasi_newton
-from genm._math.tiles import mean
 from genm._typing import Floats
 from genm.align import Aligned, renormalize
 from genm.errors import InputError
-from genm.evaluate import Measure, MeasureLike
+from genm.evaluate import MeasureLike
 from genm.learn.base import Fuser, Step
-from genm.learn.objectives import Beta, Problem, Scorer, direct_search, fold_of_queries
+from genm.learn.objectives import (
+    STEPS,
+    Beta,
+    Objective,
+    Problem,
+    Scorer,
+    SmoothObjective,
+    direct_search,
+    fold_of_queries,
+)
 from genm.learn.starts import simple_starts
 from genm.model import Model
 
@@ -46,8 +54,13 @@ class SimpleWeights(NamedTuple):
     @classmethod
     def of(cls, scorer: Scorer, n_rankers: int) -> "SimpleWeights":
         """Measure them."""
-        weights = np.vstack([np.eye(n_rankers), np.full((1, n_rankers), 1.0 / n_rankers)])
+        weights = cls.vectors(n_rankers)
         return cls(weights, np.array([scorer.per_query(one) for one in weights]), scorer.query_weights)
+
+    @staticmethod
+    def vectors(n_rankers: int) -> Floats:
+        """Return the weights themselves, one vector per row."""
+        return np.vstack([np.eye(n_rankers), np.full((1, n_rankers), 1.0 / n_rankers)])
 
     def select(self, queries: NDArray[np.integer]) -> "SimpleWeights":
         """Return what some of the queries say."""
@@ -65,38 +78,41 @@ class SimpleWeights(NamedTuple):
 
 
 class WarmRestart:
-    """Climbs of selections of the queries that begin where the climb of all of them ended.
+    """Optimisation on some of the queries, starting from the optimum of all of them.
 
-    What the folds are for is how far the optimum moves when queries are left out, and it moves little: from its
-    curvature a step or two lead there. The first derivatives, those of the common start, are computed once.
+    Leaving out a fold of queries moves the optimum only a little: with the curvature found for all queries, a step
+    or two reach it. The first derivatives, those at the common start, are computed once.
     """
 
-    def __init__(self, problem: Problem, end: Ascent) -> None:
+    def __init__(self, problem: SmoothObjective, end: Ascent) -> None:
         self._problem, self._end = problem, end
-        self._begun = smooth_ap(problem.tiles, end.alpha, problem.beta, order=1, smooth_j=problem.smooth_j)
+        self._values, self._gradients = problem.gradients(end.alpha)
 
     def __call__(self, queries: NDArray[np.integer], *, tol: float, max_iter: int) -> Ascent:
-        """Return where the climb of these queries ends."""
+        """Return the optimum of these queries."""
         problem, start = self._problem.select(queries), self._end.alpha
-        value, slope = (
-            mean(problem.tiles, per_query[queries]) for per_query in (self._begun.value, self._begun.gradient)
-        )
+        first = problem.average_gradient(self._values[queries], self._gradients[queries])
 
         def gradient(weights: Floats) -> tuple[float, Floats]:
-            return (float(value), slope) if weights.tobytes() == start.tobytes() else problem.gradient(weights)
+            return first if weights.tobytes() == start.tobytes() else problem.gradient(weights)
 
         return quasi_newton(gradient, start, tol=tol, max_iter=max_iter, curvature=self._end.curvature)
 
 
 class Shrinkage(NamedTuple):
-    """One way to hold back: move the learned weights this far towards uniform or the best single ranker."""
+    """How far the learned weights are moved, and towards what: uniform weights or the best single ranker."""
 
     target: str
     amount: float
 
 
+SHRINKAGES = (
+    *(Shrinkage("uniform", a) for a in SHRINKAGE_AMOUNTS),
+    *(Shrinkage("single", a) for a in SHRINKAGE_AMOUNTS[1:]),
+)
+"""What cross-validation chooses from."""
 DEFAULT_SHRINKAGE = Shrinkage("uniform", 0.75)
-"""What is done unless the folds show better: where judged queries are few, most of what is learned is noise."""
+"""Used unless the folds show better: where judged queries are few, most of what is learned is noise."""
 
 
 class AutoFuser(Fuser):
@@ -157,7 +173,7 @@ class AutoFuser(Fuser):
     def fit_problem(self, problem: Problem) -> Self:
         """Learn from queries that were made ready before, under the problem's own level and beta; AP only."""
         measure = self._measure_maximised()
-        if measure != Measure("AP", rel=measure.rel) or self.normalize is not None:
+        if not measure.has_smoothed_form or self.normalize is not None:
             raise InputError(
                 f"measure {measure}, normalize={self.normalize!r}: a problem knows average precision of scores as "
                 f"they are. Use fit, which sees the runs."
@@ -175,7 +191,7 @@ class AutoFuser(Fuser):
         self.history_ = []
         simple = SimpleWeights.of(scorer, len(self.rankers_))
         ends = self._climbs(problem, simple)
-        self.learned_ = _polish(_best_of(ends, scorer, simple), scorer)
+        self.learned_ = _polish(best_weights(ends, scorer, simple), scorer)
         self.shrunk_, self.held_out_ = self._choose(problem, scorer, simple, ends)
         self.weights_ = shrink_safely(self.learned_, self.shrunk_, simple.targets, scorer)
         self.objective_ = problem.value(self.weights_)
@@ -200,44 +216,56 @@ class AutoFuser(Fuser):
     def _choose(
         self, problem: Problem, scorer: Scorer, simple: SimpleWeights, ends: list[Ascent]
     ) -> tuple[Shrinkage, float]:
-        """Return how far to hold back, by cross-validation inside the training queries."""
-        n_queries = len(problem.kept)
-        shrinkages = [Shrinkage("uniform", a) for a in SHRINKAGE_AMOUNTS] + [
-            Shrinkage("single", a) for a in SHRINKAGE_AMOUNTS[1:]
-        ]
-        if n_queries < 2 or not ends:
+        """Return how far to shrink, by cross-validation inside the training queries."""
+        if not ends:
             return Shrinkage("uniform", 1.0), scorer.mean(simple.targets["uniform"])
-        folds = min(self.folds, n_queries)
-        jobs = [
-            (fold_of_queries(n_queries, folds, self.seed + 1 + r), f)
-            for r in range(self.repeats)
-            for f in range(folds)
-        ]
-        climb_again = WarmRestart(problem, max(ends, key=lambda end: end.value))
+        restart = WarmRestart(problem, max(ends, key=lambda end: end.value))
 
-        def held_out(job: tuple[NDArray[np.int64], int]) -> tuple[NDArray[np.intp], Floats]:
-            fold, f = job
-            inside, outside = np.flatnonzero(fold != f), np.flatnonzero(fold == f)
-            known = simple.select(inside)
-            end = climb_again(inside, tol=max(self.tol, FOLD_TOLERANCE), max_iter=self.max_iter)
-            learned = _best_of([end], scorer.select(inside), known)
-            test = scorer.select(outside)
-            return outside, np.array(
-                [test.per_query(shrink(learned, shrinkage, known.targets)) for shrinkage in shrinkages]
-            )
+        def refit(queries: NDArray[np.intp]) -> Floats:
+            end = restart(queries, tol=max(self.tol, FOLD_TOLERANCE), max_iter=self.max_iter)
+            return best_weights([end], scorer.select(queries), simple.select(queries))
 
-        reached = np.zeros((len(shrinkages), n_queries))
-        for outside, values in over_items(held_out, jobs):
-            reached[:, outside] += values / self.repeats
-        best = clearly_best(reached, scorer.query_weights, shrinkages.index(DEFAULT_SHRINKAGE))
-        return shrinkages[best], weighted_mean(reached[best], scorer.query_weights)
+        return choose_shrinkage(scorer, simple, refit, folds=self.folds, repeats=self.repeats, seed=self.seed + 1)
+
+
+def choose_shrinkage(
+    objective: Objective,
+    simple: SimpleWeights,
+    refit: Callable[[NDArray[np.intp]], Floats],
+    *,
+    folds: int,
+    repeats: int,
+    seed: int,
+) -> tuple[Shrinkage, float]:
+    """Return how far to shrink, by cross-validation on the objective's queries, and what that reached held out.
+
+    `refit` learns weights from some of the queries; `simple` are the simple weights of all of them. The default
+    stays unless another shrinkage is clearly better. One query cannot be cross-validated: uniform weights then.
+    """
+    n_queries = len(simple.query_weights)
+    if n_queries < 2:
+        return Shrinkage("uniform", 1.0), objective.mean(simple.targets["uniform"])
+    folds = min(folds, n_queries)
+    jobs = [(fold_of_queries(n_queries, folds, seed + r), f) for r in range(repeats) for f in range(folds)]
+
+    def held_out(job: tuple[NDArray[np.int64], int]) -> tuple[NDArray[np.intp], Floats]:
+        fold, f = job
+        inside, outside = np.flatnonzero(fold != f), np.flatnonzero(fold == f)
+        learned, targets, test = refit(inside), simple.select(inside).targets, objective.select(outside)
+        return outside, np.array([test.per_query(shrink(learned, one, targets)) for one in SHRINKAGES])
+
+    reached = np.zeros((len(SHRINKAGES), n_queries))
+    for outside, values in over_items(held_out, jobs):
+        reached[:, outside] += values / repeats
+    best = clearly_best(reached, simple.query_weights, SHRINKAGES.index(DEFAULT_SHRINKAGE))
+    return SHRINKAGES[best], weighted_mean(reached[best], simple.query_weights)
 
 
 def clearly_best(reached: Floats, query_weights: Floats, reference: int) -> int:
-    """Return the way whose gain over the reference is clearest, else the reference.
+    """Return the row whose gain over the reference row is clearest; the reference if none is clear.
 
-    `reached` holds a row of held-out values per way. A gain that luck would give once in ten times, which is 1.28
-    standard errors, is no reason to choose differently.
+    `reached` holds held-out values, a column per query. A gain counts as clear above 1.28 standard errors, which
+    chance alone exceeds once in ten times.
     """
     share = query_weights / query_weights.sum()
     gain = reached - reached[reference]
@@ -254,13 +282,18 @@ def _polish(learned: Floats, scorer: Scorer) -> Floats:
     return polished if scorer.mean(polished) > scorer.mean(learned) + LEAST_POLISH_GAIN else learned
 
 
-def _best_of(ends: list[Ascent], scorer: Scorer, simple: SimpleWeights) -> Floats:
-    """Return the best weights for these queries, over-fitted or not: where climbs ended, or simple ones."""
+def best_weights(
+    ends: list[Ascent], objective: Objective, simple: SimpleWeights, steps: tuple[float, ...] = STEPS
+) -> Floats:
+    """Return the best weights for these queries, overfitted or not: an optimum of `ends`, or simple weights.
+
+    Measures that have no smoothed form are then maximised directly, by steps of these sizes.
+    """
     *singles, uniform = simple.means()
-    known = [(scorer.mean(end.alpha), end.alpha) for end in ends]
+    known = [(objective.mean(end.alpha), end.alpha) for end in ends]
     known += [(max(singles), simple.targets["single"]), (uniform, simple.targets["uniform"])]
     best = max(known, key=lambda one: one[0])[1]
-    return best if scorer.is_smoothed else direct_search(scorer, best)
+    return best if objective.is_smoothed else direct_search(objective, best, steps=steps)
 
 
 def simple_weights(scorer: Scorer, n_rankers: int) -> dict[str, Floats]:
@@ -273,11 +306,11 @@ def shrink(learned: Floats, shrinkage: Shrinkage, simple: dict[str, Floats]) -> 
     return as_distribution((1.0 - shrinkage.amount) * learned + shrinkage.amount * simple[shrinkage.target])
 
 
-def shrink_safely(learned: Floats, shrinkage: Shrinkage, simple: dict[str, Floats], scorer: Scorer) -> Floats:
-    """Return the learned weights held back as far as chosen, but never below the simple ones in training."""
-    least = max(scorer.mean(weights) for weights in simple.values())
+def shrink_safely(learned: Floats, shrinkage: Shrinkage, simple: dict[str, Floats], objective: Objective) -> Floats:
+    """Return the weights shrunk as chosen; less where the simple weights would be better in training."""
+    least = max(objective.mean(weights) for weights in simple.values())
     for amount in (*np.linspace(shrinkage.amount, 0.0, 11), 0.0):
         weights = shrink(learned, Shrinkage(shrinkage.target, float(amount)), simple)
-        if scorer.mean(weights) >= least:
+        if objective.mean(weights) >= least:
             return weights
-    return max(simple.values(), key=scorer.mean)
+    return max(simple.values(), key=objective.mean)

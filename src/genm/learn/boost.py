@@ -17,8 +17,8 @@ class BoostFuser(Fuser):
     """Learn weights by boosting and coordinate search (EnM, a reconstruction: its text is not public).
 
     Objective: exact MAP. Set: the simplex. The boosting stage is AdaRank (Xu and Li 2007) with the rankers as
-    weak learners; `search=False` stops there. The search tries, for one ranker after another, a grid of
-    weights with the others kept in proportion, halving the grid's step while nothing improves.
+    weak learners; `search=False` stops there. The search then tries a grid of weights for each ranker in turn, with
+    the others in proportion, and halves the step of the grid when nothing improves.
     """
 
     method = "enm"
@@ -42,7 +42,7 @@ class BoostFuser(Fuser):
         return self.fit_problem(Problem(aligned, level=self.level, beta=1.0))
 
     def fit_problem(self, problem: Problem) -> Self:
-        """Learn from a problem that is built already, under its own level."""
+        """Learn from an existing problem, with its relevance level."""
         check_stopping(self.tol, self.min_iter, self.max_iter)
         self._remember(problem)
         self.history_ = []
@@ -82,7 +82,7 @@ class BoostFuser(Fuser):
         return best
 
     def _search(self, problem: Problem, weights: Floats) -> Floats:
-        known: dict[bytes, float] = {}  # half of the points of a finer grid were on the coarser one
+        known: dict[bytes, float] = {}  # half of the points of a finer grid were tried on the coarser one
 
         def exact(trial: Floats) -> float:
             key = trial.tobytes()

@@ -1,4 +1,4 @@
-"""UnsEnM: weights without judgments, from rankers that label documents for each other."""
+"""UnsEnM: learn weights without judgments, from the pseudo-labels that each ranker gives to the others."""
 
 from typing import Protocol, Self
 
@@ -20,7 +20,7 @@ from genm.records import Note
 
 
 class Options(Protocol):
-    """What the lessons read of the fuser's options."""
+    """The options of the fuser that co-training uses."""
 
     labels: Labels
     n: int
@@ -31,10 +31,11 @@ class Options(Protocol):
 
 
 class PseudoLabelAscent:
-    """The rankers as teachers: the problem that each one's labels pose to the others.
+    """The rankers as teachers: each ranker's pseudo-labels define an objective for the others.
 
-    Steps are taken in shares, weights in units of how high a ranker's top stands, so that a ranker's scale does
-    not decide how fast its weight moves; with the printed steps shares are the weights themselves.
+    Steps are taken in shares: weights in units of the height of a ranker's top scores above its mean. The scale
+    of a ranker's scores then does not affect how fast its weight moves. With the printed steps, shares are the
+    weights.
     """
 
     free = False
@@ -56,13 +57,11 @@ class PseudoLabelAscent:
             if len(taught):
                 self.problems[k] = labelled.select(taught)
             else:
-                self._note("no-labels", f"{ranker} puts no document above another and teaches nothing.")
+                self._note("no-labels", f"{ranker} scores all its documents alike and provides no labels.")
         n = len(aligned.rankers)
         self.students = ~np.eye(n, dtype=np.bool_) if n > 2 else np.ones((n, n), np.bool_)
         if n == 2:
-            text = (
-                "two rankers: both stay in the model while either gives the labels, since one left has no choice."
-            )
+            text = "two rankers: both stay in the model while one gives the labels; one alone has one ranking."
             self._note("two-rankers", text)
         self.teachers = tuple(self.problems)
 
@@ -79,9 +78,9 @@ class PseudoLabelAscent:
         return as_distribution(shares)
 
     def _others(self, teacher: int, shares: Floats) -> Floats:
-        """Return the shares within the model that the teacher's labels test: the others', scaled to sum 1."""
+        """Return the shares of the model that the teacher's labels test: those of the others, scaled to sum 1."""
         students = self.students[teacher]
-        alone = not (shares[students] > 0.0).any()  # the teacher has all the weight: its students start level
+        alone = not (shares[students] > 0.0).any()  # the teacher has all the weight: equal shares
         return as_distribution(np.where(students, 1.0 if alone else shares, 0.0))
 
     def _in_shares(self, gradient: Floats, shares: Floats) -> Floats:
@@ -166,23 +165,23 @@ def _mean(values: list[float]) -> float:
 
 
 class CotrainFuser(Fuser):
-    """Learn weights from runs alone: each ranker's best documents teach the others (UnsEnM, Algorithm 4).
+    """Learn weights from runs alone: each ranker gives pseudo-labels to the others (UnsEnM, Algorithm 4).
 
     Objective: Problem P8, the mean over the rankers k of the smoothed MAP that the other rankers reach under
-    k's fake labels (j sorted), less the penalty for disagreement, whose `sigma` is divided by queries times
-    documents times rankers; sigma = 0 is the printed algorithm. Set: the simplex; while k gives the labels its
-    weight is held and the others keep their sum (departure 9). With two rankers both stay in the model, and
-    one ranker gets weight 1. No judgment is read.
+    k's pseudo-labels (j sorted), minus the penalty for disagreement, whose `sigma` is divided by queries times
+    documents times rankers; sigma = 0 is the printed algorithm. Set: the simplex; while k gives the labels, its
+    weight is fixed and the others keep their sum (departure 9). With two rankers both stay in the model; a single
+    ranker gets weight 1. No judgments are read.
 
-    The paper does not say how to choose the start without labels. Here it is estimated from what the rankers
-    put on top (`genm.learn.ranker_quality`): `estimate_`. Co-training from there favours the ranker in the middle
-    of a group of similar ones, and measured over many sets of rankers it gained nothing on the estimate
-    (docs/unsupervised.md). So `weights_` go only the share `trust` of the way from the estimate to the end of
-    co-training, by default none of it; `trust=1` is Algorithm 4. If several `starts` are given, the end is taken
-    whose ensemble is nearest to the estimate's, in the squared difference of scores that P8's penalty uses.
+    The paper does not say how to choose the start without labels. Here it is estimated from the rankers' top
+    documents (`genm.learn.ranker_quality`): `estimate_`. Co-training from there favours the ranker in the middle
+    of a group of similar rankers; over many sets of rankers it did not improve on the estimate
+    (docs/unsupervised.md). `trust` sets how far `weights_` move from the estimate to the result of co-training: 0
+    by default, and `trust=1` is Algorithm 4. With several `starts`, the result is kept whose fused scores are
+    closest to those of the estimate, by the squared difference that P8's penalty uses.
 
-    `free` lets the weights go where the printed steps lead, from starts that are not scaled, zeros included, as the
-    paper's learning curves do; without `starts` they are then all binary vectors.
+    `free` does not constrain the weights: starts are not scaled and may be zero, as in the paper's learning curves.
+    The default `starts` are then all binary vectors.
     """
 
     method = "uns"
@@ -193,9 +192,9 @@ class CotrainFuser(Fuser):
     beta_: float
     quality_: Quality
     estimate_: Floats
-    """The weights that the quality of the rankers suggests: where co-training starts unless told otherwise."""
+    """The weights estimated from the quality of the rankers: the default start of co-training."""
     cotrained_: Floats
-    """Where co-training ended, before `trust` held it back; the estimate if there was none."""
+    """The result of co-training, before `trust` shrinks it; the estimate if there was no co-training."""
     notes_: tuple[Note, ...]
 
     def __init__(
@@ -221,7 +220,7 @@ class CotrainFuser(Fuser):
         self.tol, self.min_iter, self.max_iter, self.seed = tol, min_iter, max_iter, seed
 
     def _fit(self, aligned: Aligned) -> Self:
-        """Estimate, co-train from every start, shrink towards the estimate. Judgments are not looked at."""
+        """Estimate, co-train from every start, shrink towards the estimate. Judgments are not read."""
         self._check()
         lessons = FreePseudoLabelAscent(aligned, self) if self.free else PseudoLabelAscent(aligned, self)
         self._remember(aligned)
@@ -238,7 +237,7 @@ class CotrainFuser(Fuser):
         return self
 
     def _hold_back(self, lessons: PseudoLabelAscent, estimate: Floats) -> Floats:
-        """Co-train from every start; return the shares `trust` of the way from the estimate to the end kept."""
+        """Co-train from every start; return the shares at `trust` between the estimate and the best result."""
         given = self.estimate_ if self.starts is None and not self.free else self.starts
         starts = starting_points(len(self.estimate_), seed=self.seed, given=given, free=self.free)
         paths = over_items(lambda s: self._cotrain(lessons, s, starts[s]), range(len(starts)))
@@ -253,11 +252,11 @@ class CotrainFuser(Fuser):
         check_stopping(self.tol, self.min_iter, self.max_iter)
         check_free(free=self.free, schedule=check_schedule(self.schedule))
         if self.free and not self.trust >= 1.0:
-            raise InputError("free=True: expected trust=1; what is held back lies on the simplex.")
+            raise InputError("free=True: expected trust=1; with less, the weights are shrunk to the simplex.")
         if not 0.0 <= self.trust <= 1.0:
             raise InputError(f"trust={self.trust!r}: expected a share from 0 (the estimate) to 1 (co-training).")
         if self.starts is not None and not self.trust > 0.0:
-            raise InputError("starts were given, but trust=0 never leaves the estimate. Set trust=1 to co-train.")
+            raise InputError("starts were given, but with trust=0 nothing is co-trained. Set trust=1 to co-train.")
         if not 0.0 <= self.sigma < np.inf:
             raise InputError(f"sigma={self.sigma!r}: expected a finite number, 0 or greater.")
 
@@ -278,7 +277,7 @@ class CotrainFuser(Fuser):
 
 
 class _Path:
-    """One start's way: the best shares so far and the learning curve."""
+    """The path from one start: the best shares so far and the learning curve."""
 
     def __init__(self, number: int, start: Floats, lessons: PseudoLabelAscent) -> None:
         self.number, self.steps, self.converged, self.change = number, list[Step](), False, np.inf
@@ -286,7 +285,7 @@ class _Path:
         self.add(start, lessons)
 
     def add(self, shares: Floats, lessons: PseudoLabelAscent) -> None:
-        """Note where a round led."""
+        """Record the shares after a round."""
         value = lessons.objective(shares)
         if self.steps:
             self.change = value - self.steps[-1].objective

@@ -1,8 +1,8 @@
-"""The exact optimum: maximise the measure itself along lines on which it is known everywhere, and prove the result.
+"""The exact optimum: maximise the measure itself by exact line search, and prove the result.
 
-The exact optimum of the training queries is often an interval narrower than any weight is known. What can be
-relied on is the near-optimal region around it: all weights that lose at most a given amount. It is measured
-along the lines on which one ranker's weight changes and the others keep their proportions.
+The exact optimum of the training queries is often an interval narrower than the precision of the weights. The
+near-optimal region around it is more reliable: all weights that lose at most a given amount. It is computed along
+the lines on which one ranker's weight changes and the others keep their proportions.
 """
 
 import time
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from genm._math.elementary import logarithms2
 from genm._math.exact.branch_and_bound import Optimum, best_weights
 from genm._math.exact.line_search import NARROWEST, TOLERANCE, Buffers, ascend_lines, line_profile, value_at
-from genm._math.exact.rank_gains import BinaryMeasure, GainProblem, binary_problem, bpref_problem, graded_problem
+from genm._math.exact.rank_gains import GainProblem, binary_problem, bpref_problem, graded_problem
 from genm._math.simplex_optimizers import quasi_newton
 from genm._typing import Floats
 from genm.align import Aligned
@@ -33,40 +33,30 @@ from genm.model import Model
 from genm.progress import Progress, silent
 
 ROUNDS = 2
-"""How often the centre is moved along every ranker's line: the second time starts from where the first one led."""
-
-_BINARY: dict[str, BinaryMeasure] = {
-    "AP": "AP",
-    "P": "P",
-    "R": "recall",
-    "RR": "RR",
-    "Success": "success",
-    "Rprec": "Rprec",
-    "IPrec": "IPrec",
-}
+"""Rounds of moving the centre along every ranker's line; the second round starts from the result of the first."""
 
 LEAST_DISTANCE = 1e-3
 """Starts that differ less than this in every weight count as one."""
 
 
 class Plateau(NamedTuple):
-    """For every ranker, between which weights it may stand, the others in proportion, at no more than `loss`."""
+    """The near-optimal region: for each ranker the weights, others in proportion, that lose at most `loss`."""
 
     loss: float
-    """What may be lost against the best weights found."""
+    """The largest loss against the best weights found."""
     low: Floats
-    """(K) the smallest weight of each ranker; what lies between `low` and `high` has no gap."""
+    """(K) the smallest weight of each ranker; every weight between `low` and `high` is near-optimal."""
     high: Floats
     """(K) the largest."""
 
     @property
     def width(self) -> Floats:
-        """How much each ranker's weight may vary: a wide interval says that the weight hardly matters."""
+        """How much each ranker's weight may vary: a wide interval means that the weight hardly matters."""
         return self.high - self.low
 
 
 def plateau_around(problem: GainProblem, weights: Floats, floor: float, loss: float) -> Plateau:
-    """Return the plateau around `weights`: along each ranker's line, as far as the measure keeps to `floor`."""
+    """Return the near-optimal region around `weights`: where each ranker's line is at least `floor`."""
     buffers: Buffers = []
     spans = [_span(problem, weights, k, floor, buffers) for k in range(len(weights))]
     return Plateau(loss, np.array([low for low, _ in spans]), np.array([high for _, high in spans]))
@@ -75,7 +65,7 @@ def plateau_around(problem: GainProblem, weights: Floats, floor: float, loss: fl
 def centre_of_plateau(
     problem: GainProblem, weights: Floats, floor: float, value: Callable[[Floats], float]
 ) -> Floats:
-    """Return weights in the middle of the plateau: moved to the middle of one ranker's interval after another.
+    """Return the centre of the near-optimal region: move to the middle of each ranker's interval in turn.
 
     The measure never falls below `floor`, as `value` measures it.
     """
@@ -86,13 +76,13 @@ def centre_of_plateau(
             middle = 0.5 * (low + high)
             moved = (1.0 - middle) * weights_without(weights, k)
             moved[k] = middle
-            if value(moved) >= floor - TOLERANCE:  # rows that all but tie may fall the other way once rounded
+            if value(moved) >= floor - TOLERANCE:  # rounding may swap rows that nearly tie
                 weights = moved
     return weights
 
 
 def weights_without(weights: Floats, k: int) -> Floats:
-    """Return the weights without ranker k, in proportion; uniform ones if ranker k had everything."""
+    """Return the weights without ranker k, in proportion; uniform weights if ranker k had all the weight."""
     others = weights.copy()
     others[k] = 0.0
     total = others.sum()
@@ -104,7 +94,7 @@ def weights_without(weights: Floats, k: int) -> Floats:
 
 
 def _span(problem: GainProblem, weights: Floats, k: int, floor: float, buffers: Buffers) -> tuple[float, float]:
-    """Return between which weights of ranker k the measure keeps to `floor`, without a gap around its own."""
+    """Return the interval around ranker k's weight in which the measure is at least `floor`."""
     here = float(weights[k])
     if len(weights) == 1:
         return here, here
@@ -113,7 +103,7 @@ def _span(problem: GainProblem, weights: Floats, k: int, floor: float, buffers: 
     narrow = np.diff(line.breakpoints) <= NARROWEST
     lost = (line.values < floor - TOLERANCE) & ~narrow
     at = min(max(int(np.searchsorted(line.breakpoints, here, side="right")) - 1, 0), len(lost) - 1)
-    if lost[at]:  # these weights owe their value to an accidental tie, and the smallest change loses it
+    if lost[at]:  # an accidental tie gives these weights their value, and the smallest change loses it
         return here, here
     before, after = np.flatnonzero(lost[:at]), np.flatnonzero(lost[at:])
     low = float(line.breakpoints[before[-1] + 1]) if len(before) else 0.0
@@ -124,22 +114,23 @@ def _span(problem: GainProblem, weights: Floats, k: int, floor: float, buffers: 
 def gain_problem(aligned: Aligned, measure: Measure) -> GainProblem:
     """Return what the exact methods maximise: the measure's weighted mean over all queries of `aligned`.
 
-    Relevant documents that no ranker returned count as everywhere else; where the measure passes over unjudged
-    documents, their rows are left out. To Judged every judged document is relevant, whatever its grade.
+    Relevant documents that no ranker returned count, as in evaluation. If the measure skips unjudged documents,
+    their rows are dropped. For Judged, every judged document is relevant, at any grade.
     """
     starts, scores, relevance = aligned.starts, aligned.scores, aligned.relevance
     weights, known = aligned.query_weights, aligned.n_relevant(measure.rel)
-    if measure.name == "Judged":
+    recipe = measure.facts.gains
+    if recipe == "judged":
         judged = relevance != UNJUDGED
         counts = per_query(judged, starts)
         return binary_problem(starts, scores, judged, counts, weights, measure="judged", cutoff=measure.cutoff)
-    if measure.judged_only or measure.name == "Bpref":
+    if measure.needs_judged_rows:
         judged = relevance >= 0
         starts, scores, relevance = offsets(per_query(judged, starts)), scores[judged], relevance[judged]
-    if measure.name == "Bpref":
+    if recipe == "bpref":
         others = aligned.n_relevant(0) - known
         return bpref_problem(starts, scores, relevance >= measure.rel, known, others, weights)
-    if measure.name == "nDCG":
+    if recipe == "graded":
         gains, ideal = _gains(relevance, measure), _ideal(aligned, measure)
         return graded_problem(starts, scores, gains, ideal, weights, cutoff=measure.cutoff)
     return binary_problem(
@@ -148,14 +139,14 @@ def gain_problem(aligned: Aligned, measure: Measure) -> GainProblem:
         relevance >= measure.rel,
         known,
         weights,
-        measure=_BINARY[measure.name],
+        measure=recipe,
         cutoff=measure.cutoff,
         recall=measure.recall or 0.0,
     )
 
 
 def _gains(relevance: NDArray[np.int32], measure: Measure) -> Floats:
-    """Return what a document of each grade is worth; grades below 1, and unjudged documents, nothing."""
+    """Return the gain of each grade; grades below 1, and unjudged documents, have gain 0."""
     grades = np.maximum(relevance, 0).astype(np.float64)
     return np.exp2(grades) - 1.0 if measure.dcg == "exp-log2" else grades
 
@@ -175,18 +166,19 @@ def _ideal(aligned: Aligned, measure: Measure) -> Floats:
 class ExactFuser(Fuser):
     """Learn weights by exact line search, and certify them if asked (ours; no sampling, no smoothing).
 
-    Objective: the measure itself, any of `genm.evaluate`, for all are functions of the ranking. Set: the simplex.
-    Two rankers: the best of the whole line, certified. More: from the simple weights and the optima of the smoothed
-    MAP, those of gEnM.BAT, gEnM.IP and gEnM.ON among them, the `n_climbs` best, along one ranker against all
-    others, one against one, and `n_random` random lines a round, until no line improves. It is never worse than
-    where it began, and so never below these three, with the same level and beta, on the training queries.
+    Objective: the measure itself, any of `genm.evaluate`, since all are functions of the ranking. Set: the
+    simplex. Two rankers: the best point of the whole line, certified. More rankers: the starts are simple weights
+    and optima of the smoothed MAP, including the results of gEnM.BAT, gEnM.IP and gEnM.ON. The `n_climbs` best
+    starts are improved by line searches: one ranker against all others, one against one, and `n_random` random
+    lines per round, until no line improves. The result is never worse than the starts, and so never below these
+    three methods, with the same level and beta, on the training queries.
 
-    `certify=True` goes on with branch and bound over the whole simplex until at most `gap` is left, or for
-    `seconds`; without a time limit met the result is the same on any machine. `weights="centre"` takes the centre
-    of the plateau, all weights that lose at most `plateau_loss`, in place of the optimum.
+    `certify=True` continues by branch and bound over the whole simplex until at most `gap` is left, or for
+    `seconds`. Unless the time limit is reached, the result is the same on any machine. `weights="centre"` returns
+    the centre of the near-optimal region (all weights that lose at most `plateau_loss`) instead of the optimum.
 
-    The bound holds for generic weights, at which no two different documents tie by accident (docs/exact.md). Where
-    weights that owe more to such a tie were among the starts, they are kept, and the gap is 0.
+    The bound holds for generic weights, at which no two different documents tie by accident (docs/exact.md). If a
+    start scores higher because of such a tie, it is kept, and the gap is 0.
     """
 
     method = "exact"
@@ -194,7 +186,7 @@ class ExactFuser(Fuser):
     weight_set = "simplex"
 
     best_weights_: Floats
-    """The best weights found; `weights_` are these or the plateau's centre."""
+    """The best weights found; `weights_` are these or the centre of the near-optimal region."""
     best_value_: float
     """The measure at the best weights, on the training queries."""
     plateau_: Plateau
@@ -254,7 +246,7 @@ class ExactFuser(Fuser):
         return self
 
     def verdict(self) -> str:
-        """Say in words what was reached and what is left, such as "AP 0.7105; at most 0.0004 is left"."""
+        """State the value reached and the gap left, such as "AP 0.7105; at most 0.0004 is left"."""
         self._check_fitted()
         reached = f"{self._measure_maximised()} {self.best_value_:.4f}"
         if self.gap_ is None:
@@ -264,7 +256,7 @@ class ExactFuser(Fuser):
         return f"{reached}; at most {self.gap_:.2g} is left" if self.gap_ > 1e-9 else f"{reached}; nothing is left"
 
     def to_model(self) -> Model:
-        """Return what serving needs; the model names the measure that was maximised."""
+        """Return the model, which names the measure that was maximised."""
         measure = self._measure_maximised()
         return replace(super().to_model(), measure=str(measure), relevance_level=measure.rel)
 
@@ -282,7 +274,7 @@ class ExactFuser(Fuser):
             )
 
     def _search(self, smooth: Problem, scorer: Scorer, tasks: GainProblem) -> tuple[Floats, Optimum | None]:
-        """Return the best weights that starts and lines lead to, and what is proved of them."""
+        """Return the best weights found from the starts by line search, and the proof for them."""
         starts = self._starts(smooth, scorer)
         best, n_rankers = starts[0], len(smooth.rankers)
         if n_rankers == 1:
@@ -303,7 +295,7 @@ class ExactFuser(Fuser):
         return best, None
 
     def _starts(self, smooth: Problem, scorer: Scorer) -> list[Floats]:
-        """Return the best of the simple weights and of the smoothed MAP's optima near them, the best first."""
+        """Return the best of the simple weights and of the optima of the smoothed MAP near them, the best first."""
         n = len(smooth.rankers)
         uniform, units = np.full(n, 1.0 / n), list(np.eye(n))
         if n == 1:
@@ -311,7 +303,7 @@ class ExactFuser(Fuser):
         begun = simple_starts(max(units, key=scorer.mean))
         found = [quasi_newton(smooth.gradient, start, tol=1e-6, max_iter=100).alpha for start in begun]
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # any point will do to begin at
+            warnings.simplefilter("ignore", ConvergenceWarning)  # any point will do as a start
             smoothed = NewtonFuser(seed=self.seed), BarrierFuser(seed=self.seed), OnlineFuser()
             found += [fuser.fit_problem(smooth).weights_ for fuser in smoothed]
         kept: list[Floats] = []
@@ -327,7 +319,7 @@ class ExactFuser(Fuser):
         in_time = time.monotonic() - begun < self.seconds
         value = self._record(0, len(self.history_), self.optimum_.weights, smooth, scorer)
         reached = scorer.mean(best)
-        # Rounding may leave a gap that no further second would close; only a search cut short did not converge.
+        # Rounding may leave a gap that more time would not close; only a search that was stopped has not converged.
         self.converged_ = in_time or self.optimum_.upper - max(value, reached) <= self.gap
         return self.optimum_.weights if value > reached else best
 
@@ -338,7 +330,7 @@ class ExactFuser(Fuser):
 
 
 def _best_of_line(tasks: GainProblem) -> Optimum:
-    """Return the best of all weights of two rankers, which one line holds."""
+    """Return the best weights of two rankers: all of them lie on one line."""
     line = line_profile(tasks, np.array([0.0, 1.0]), np.array([1.0, -1.0]), 0.0, 1.0)
     weights = np.array([line.middle, 1.0 - line.middle])
     value = value_at(tasks, weights)

@@ -106,7 +106,7 @@ def make_fuser(method: str, *, measure: MeasureLike = "AP", **options: Any) -> F
     wanted = parse_measure(measure)
     if "measure" in found.parameters:
         return found.fuser(measure=wanted, **options)
-    if wanted.name != "AP" or wanted.cutoff is not None or wanted.judged_only:
+    if not wanted.has_smoothed_form:
         advice = "Use method 'auto' or 'exact', or measure 'AP'."
         raise InputError(f"method {method!r} maximises AP, not {wanted}. {advice}")
     if wanted.rel != 1 and "level" in found.parameters:

@@ -6,7 +6,7 @@ Queries with no relevant documents are skipped and counted.
 import copy
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal, Self
+from typing import Literal, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,8 @@ from genm.evaluate import AlignedEvaluator, Measure
 Beta = float | Literal["auto"]
 
 PAPER_BETA = 200.0
+STEPS = (0.2, 0.1, 0.05, 0.02)
+"""How much weight a direct search moves at a time, one step size after the other."""
 
 
 class Problem:
@@ -116,8 +118,16 @@ class Problem:
 
     def gradient(self, weights: Floats) -> tuple[float, Floats]:
         """Return the smoothed objective and its gradient (Eq. 16)."""
+        return self.average_gradient(*self.gradients(weights))
+
+    def gradients(self, weights: Floats) -> tuple[Floats, Floats]:
+        """Return (Q) the smoothed average precision of every query and (Q, K) its gradient (Eq. 16)."""
         found = smooth_ap(self.tiles, weights, self.beta, smooth_j=self.smooth_j, order=1)
-        return float(mean(self.tiles, found.value)), mean(self.tiles, found.gradient)
+        return found.value, found.gradient
+
+    def average_gradient(self, values: Floats, gradients: Floats) -> tuple[float, Floats]:
+        """Return the means over the queries of what `gradients` returns."""
+        return float(mean(self.tiles, values)), mean(self.tiles, gradients)
 
     def derivatives(self, weights: Floats) -> tuple[float, Floats, Floats]:
         """Return the smoothed objective, its gradient (Eq. 16) and its Hessian (Eq. 17 as in Appendix A)."""
@@ -165,13 +175,46 @@ def sharpness_for(variances: Floats) -> float:
     return PAPER_BETA if not spread > 0.0 else min(20.0 / spread, 1e300)
 
 
+class SmoothObjective(Protocol):
+    """The smoothed average precision of some queries, as a function of the weights."""
+
+    def gradient(self, weights: Floats) -> tuple[float, Floats]:
+        """Return the mean and its gradient."""
+
+    def gradients(self, weights: Floats) -> tuple[Floats, Floats]:
+        """Return the value and the gradient of every query."""
+
+    def average_gradient(self, values: Floats, gradients: Floats) -> tuple[float, Floats]:
+        """Return the means over the queries of what `gradients` returns."""
+
+    def select(self, queries: NDArray[np.integer]) -> Self:
+        """Return the objective of some of the queries."""
+
+
+class Objective(Protocol):
+    """A measure of the ensemble on some queries, as a function of its weights."""
+
+    @property
+    def is_smoothed(self) -> bool:
+        """Whether the smoothed objective approximates this very measure."""
+
+    def mean(self, weights: Floats) -> float:
+        """Return the measure's mean over the queries, weighted by the queries' weights."""
+
+    def per_query(self, weights: Floats) -> Floats:
+        """Return the measure of every query."""
+
+    def select(self, queries: NDArray[np.integer]) -> Self:
+        """Return the objective of some of the queries."""
+
+
 class Scorer:
-    """Exact values of one measure, per training query; average precision takes the quick way."""
+    """Exact values of one measure per training query: an `Objective`. Average precision takes a faster path."""
 
     def __init__(self, aligned: Aligned | None, problem: Problem, measure: Measure, level: int) -> None:
         self.measure = with_level(measure, level)
         self._problem = problem
-        self._quick = self.measure == Measure("AP", rel=self.measure.rel)
+        self._quick = self.measure.has_smoothed_form
         self.query_weights = problem.tiles.query_weights
         if not self._quick:
             if aligned is None:
@@ -182,7 +225,7 @@ class Scorer:
 
     @property
     def is_smoothed(self) -> bool:
-        """Whether the smoothed objective climbs this very measure."""
+        """Whether the smoothed objective approximates this very measure."""
         return self._quick
 
     def per_query(self, weights: Floats) -> Floats:
@@ -208,17 +251,16 @@ class Scorer:
 
 def with_level(measure: Measure, level: int) -> Measure:
     """Return the measure with `level` as its lowest relevant grade, where it has one and none was given."""
-    takes_no_level = measure.name in ("nDCG", "Judged")
-    return measure if takes_no_level or measure.rel != 1 else replace(measure, rel=level)
+    return replace(measure, rel=level) if measure.takes_level and measure.rel == 1 else measure
 
 
-def direct_search(scorer: Scorer, start: Floats, *, steps: tuple[float, ...] = (0.2, 0.1, 0.05, 0.02)) -> Floats:
-    """Climb the measure itself by moving weight from one ranker to another, ever less at a time.
+def direct_search(objective: Objective, start: Floats, *, steps: tuple[float, ...] = STEPS) -> Floats:
+    """Maximise the measure itself by moving weight from one ranker to another, in ever smaller steps.
 
     For measures that have no smoothed form here. Deterministic: pairs are tried in order, the first gain is
     taken.
     """
-    weights, reached, n = start, scorer.mean(start), len(start)
+    weights, reached, n = start, objective.mean(start), len(start)
     for step in steps:
         moved = True
         while moved:
@@ -231,7 +273,7 @@ def direct_search(scorer: Scorer, start: Floats, *, steps: tuple[float, ...] = (
                     trial = weights.copy()
                     trial[i] -= amount
                     trial[j] += amount
-                    value = scorer.mean(trial)
+                    value = objective.mean(trial)
                     if value > reached + 1e-12:
                         weights, reached, moved = trial, value, True
     return weights

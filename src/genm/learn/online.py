@@ -26,14 +26,14 @@ class OnlineFuser(Fuser):
 
     Objective: the query's own summand of Problem P4, j sorted. Set: free with `schedule="paper"` (step 1/t,
     negative weights set to 0 at the end); the simplex with `schedule="adaptive"` (steps shrink with the size of
-    the gradients met so far, each is projected back onto the simplex, and `weights_` is the mean of the path).
+    the gradients seen so far, each is projected back onto the simplex, and `weights_` is the mean of the path).
 
-    `free` takes the starts as they are instead of scaling them to sum 1, zeros included, and judges every pass by
-    the free weights (P4), as the paper's learning curves do; without `starts` they are then all binary vectors.
+    `free` uses the starts without scaling them to sum 1, zeros included, and evaluates every pass with the
+    unconstrained weights (P4), as the paper's learning curves do; the default `starts` are then all binary vectors.
 
-    `partial_fit` goes on from the present weights; `fit` forgets, then passes over the queries in their order
-    from every start until a pass changes the objective by less than `tol`. Queries without a relevant document
-    are passed over and not counted.
+    `partial_fit` continues from the current weights. `fit` starts again: it passes over the queries in their order
+    from every start until a pass changes the objective by less than `tol`. Queries with no relevant documents are
+    skipped and not counted.
     """
 
     method = "on"
@@ -61,11 +61,11 @@ class OnlineFuser(Fuser):
         self.tol, self.min_iter, self.max_iter = tol, min_iter, max_iter
 
     def _fit(self, aligned: Aligned) -> Self:
-        """Forget, then pass over the queries from every start; keep the end with the highest exact MAP."""
+        """Reset, then pass over the queries from every start; keep the result with the highest exact MAP."""
         return self.fit_problem(Problem(aligned, level=self.level, beta=self.beta))
 
     def fit_problem(self, problem: Problem) -> Self:
-        """Learn from queries that were made ready before, under the problem's own level and beta."""
+        """Learn from prepared queries, with the level and beta of the problem."""
         check_stopping(self.tol, self.min_iter, self.max_iter)
         check_free(free=self.free, schedule=check_schedule(self.schedule))
         uniform = np.full((1, len(problem.rankers)), 1.0)
@@ -111,12 +111,12 @@ class OnlineFuser(Fuser):
 
     @classmethod
     def from_model(cls, model: Model) -> Self:
-        """Return the fuser where the model's stream stopped; going on is bit-equal to never having stopped."""
+        """Return the fuser in the state of the model's stream; continuing gives the bits of one long stream."""
         check_kind("model", model, Model, "Read it first, by genm.load_model.")
         state = model.online
         if state is None:
             raise ModelError(
-                f"this model was learned by {model.method!r} and holds no stream to go on with. "
+                f"this model was learned by {model.method!r} and has no stream to continue. "
                 f"Start one with: genm fit --method online ..."
             )
         fuser = cls(schedule=check_schedule(state.schedule), beta=state.beta, level=model.relevance_level)
@@ -144,7 +144,7 @@ class OnlineFuser(Fuser):
         if self.memory_[0] > 0.0:
             stride = STRIDE / np.sqrt(self.memory_[0])
             self.raw_weights_ = project_to_simplex(self.raw_weights_ + stride * slope)
-        # later weights count more, so that the poor ones of the beginning are forgotten
+        # later weights count more, so that the poor first ones have little effect
         self.memory_[1] += self.n_seen_
         self.memory_[2:] += self.n_seen_ * self.raw_weights_
 
@@ -154,7 +154,7 @@ class OnlineFuser(Fuser):
         return self.raw_weights_
 
     def _passes(self, problem: Problem, number: int, start: Floats) -> "OnlineFuser":
-        """Return a fuser that has passed over the queries until its objective stood still."""
+        """Return a fuser that has passed over the queries until its objective stopped changing."""
         path = OnlineFuser(schedule=self.schedule, beta=problem.beta, level=self.level, free=self.free)
         path._begin(problem.beta, start)
         path.converged_, path.n_iter_ = False, 0
@@ -168,7 +168,7 @@ class OnlineFuser(Fuser):
         return path
 
     def _where(self, problem: Problem, number: int) -> Step:
-        """Return the point of the learning curve that the present weights are."""
+        """Return the current weights as a point of the learning curve."""
         weights = self.raw_weights_ if self.free else self.weights_
         used = np.maximum(weights, 0.0)  # Section 4.1's rule for negative ones
         return Step(number, self.n_iter_, problem.value(weights), problem.exact(used), tuple(weights.tolist()))

@@ -24,7 +24,7 @@ from genm.rankers.text import Texts
 
 Topics = NDArray[np.unsignedinteger]
 
-APART = 10
+SWEEPS_APART = 10
 """Sweeps between two samples of a chain."""
 
 
@@ -59,9 +59,9 @@ class LdiRanker(Ranker):
         check_sizes(self.name, "n_chains", [self.n_chains])
         check_sizes(self.name, "n_sweeps", [self.n_sweeps])
         check_sizes(self.name, "n_samples", [self.n_samples])
-        if self.n_samples > 1 + (self.n_sweeps - 1) // APART:
+        if self.n_samples > 1 + (self.n_sweeps - 1) // SWEEPS_APART:
             raise InputError(
-                f"ldi: expected at most one sample in {APART} sweeps; found {self.n_samples} samples in "
+                f"ldi: expected at most one sample in {SWEEPS_APART} sweeps; found {self.n_samples} samples in "
                 f"{self.n_sweeps} sweeps. Raise n_sweeps, or take fewer samples."
             )
         for option in ("alpha", "eta"):
@@ -132,7 +132,7 @@ def sample_topics(
     for left in reversed(range(n_sweeps)):
         draws = generator.random(size, dtype=np.float32)
         topic_models.gibbs_sweep(starts, words, topic, n_wz, n_z, draws, alpha, eta)
-        if left % APART == 0 and left < APART * n_samples:
+        if left % SWEEPS_APART == 0 and left < SWEEPS_APART * n_samples:
             samples.append(topic.astype(np.min_scalar_type(n_topics - 1)))
     return np.stack(samples).transpose(2, 0, 1).reshape(topic_models.N_CHAINS * n_samples, len(words))
 

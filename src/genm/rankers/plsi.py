@@ -2,7 +2,7 @@
 
 Two forms of the score. In term space (Hofmann's PLSI-U, the default) a document's word distribution is its
 smoothed one, share * observed + (1 - share) * sum_z P(w|z) P(z|d), and the query keeps its counts; both are
-weighted by idf. In topic space (PLSI-Q) the query is folded in and P(z|q) meets P(z|d). Either way the
+weighted by idf. In topic space (PLSI-Q) the query is folded in and P(z|q) meets P(z|d). In both cases the
 cosines of several models with different numbers of topics are averaged.
 """
 

@@ -166,7 +166,7 @@ def _some(texts: Texts, low: int, high: int) -> Texts:
 
 
 def _left_out(collection: Collection) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the (query, document) pairs that must not be ranked, by position; names nobody has are ignored."""
+    """Return the (query, document) pairs that must not be ranked, by position; unknown names are ignored."""
     query_at = {q: i for i, q in enumerate(collection.query_ids)}
     doc_at = {d: i for i, d in enumerate(collection.doc_ids)}
     pairs = sorted(

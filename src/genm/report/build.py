@@ -52,9 +52,9 @@ from genm.report.systems import (
 DETAIL_QUERIES = 200
 """Queries that open to their documents."""
 EXTREMES = 25
-"""Of these, at most so many of the largest gains and as many of the largest losses."""
+"""Of these, the maximum number of the largest gains, and of the largest losses."""
 SLIDER_SCORES = 160_000
-"""Scores that travel with the page for ranking anew; in double precision they take 1.7 MB."""
+"""Scores stored in the page, so that the sliders can rank again; in double precision they take 1.7 MB."""
 LANDSCAPE_WORK = 4_000_000
 """Rows times relevant documents, for lines and maps over the weights."""
 TABLE_SCORES = 8_000_000
@@ -69,7 +69,7 @@ FEW_QUERIES = 30
 
 LEVELS = (0.025, 0.25, 0.5, 0.75, 0.975)
 EQUAL = "equal"
-"""The method of models that were never learned: every ranker counts the same."""
+"""The method of models that were not learned: all weights are equal."""
 
 
 class Samples(NamedTuple):
@@ -86,10 +86,10 @@ class Samples(NamedTuple):
 
 
 def draw_samples(aligned: Aligned, delta: NDArray[np.float64], *, n_details: int, seed: int, level: int) -> Samples:
-    """Draw the queries of every part by the seed.
+    """Draw the queries of every part with the seed.
 
-    All parts take the beginning of one and the same random order, so that a smaller part lies within a larger one.
-    Details also take the queries with the largest gains and losses, which are what a reader opens first.
+    All parts take the first queries of the same random order, so that a smaller part is contained in a larger one.
+    Details also include the queries with the largest gains and losses, which readers open first.
     """
     n, n_rankers = len(aligned.queries), len(aligned.rankers)
     order = np.random.default_rng([seed, 3]).permutation(n)
@@ -115,7 +115,7 @@ def draw_samples(aligned: Aligned, delta: NDArray[np.float64], *, n_details: int
 def say_samples(samples: Samples, n_queries: int, seed: int) -> list[Sampled]:
     """Return a sentence for every part that does not show all queries."""
     parts = {
-        "measures": (samples.table, "The measures other than the report's own are means over"),
+        "measures": (samples.table, "All measures except the report's main measure are means over"),
         "curves": (samples.table, "The precision-recall curves are means over"),
         "coverage": (samples.table, "Coverage, ties and scales are those of"),
         "lines": (samples.landscape, "The measure along the weights is that of"),
@@ -135,7 +135,7 @@ def say_samples(samples: Samples, n_queries: int, seed: int) -> list[Sampled]:
 
 
 def _within(order: Ints, costs: Ints, limit: int) -> Ints:
-    """Return the first queries of the order whose costs add up to no more than the limit, but at least one."""
+    """Return the first queries of the order whose total cost is within the limit, but at least one."""
     n = int(np.searchsorted(np.cumsum(costs[order]), limit, side="right"))
     return np.sort(order[: max(n, 1)])
 
@@ -178,7 +178,7 @@ def coverage_of(aligned: Aligned, model: Model, *, n_queries: int, notes: Iterab
 
 
 def normalizer_text(normalizer: Normalizer) -> str:
-    """Return the normaliser's kind and whatever differs from the default."""
+    """Return the normaliser's kind and all values that differ from the defaults."""
     changed = [
         f"{field.name}={getattr(normalizer, field.name)}"
         for field in fields(Normalizer)
@@ -190,7 +190,7 @@ def normalizer_text(normalizer: Normalizer) -> str:
 def _about_queries(n_queries: int, n_empty: int, n_without: int, n_seen: int) -> list[DataWarning]:
     warnings = []
     if n_queries < FEW_QUERIES:
-        text = f"Only {n_queries} queries are judged: intervals are wide, and small gains cannot be told from luck."
+        text = f"Only {n_queries} queries are judged: intervals are wide, and small gains may be chance."
         warnings.append(_warning("few-queries", text))
     if n_empty:
         text = f"For {n_empty:,} of {n_seen:,} queries no ranker returned anything; they count 0 for every system."
@@ -205,8 +205,8 @@ def _about_judgments(unjudged: float | None) -> list[DataWarning]:
     if unjudged is None or unjudged <= MUCH_UNJUDGED:
         return []
     text = (
-        f"{unjudged:.0%} of the fusion's top {TOP} was never judged and counts as not relevant. Its real value may "
-        f"be higher, and gains may look smaller than they are. Judging these documents is the best next step."
+        f"{unjudged:.0%} of the fusion's top {TOP} is not judged and counts as not relevant. The real value may be "
+        f"higher, and gains may look smaller than they are. Judging these documents is the best next step."
     )
     return [_warning("unjudged", text)]
 
@@ -218,24 +218,24 @@ def _about_rankers(rankers: list[RankerCoverage], kinds: list[str]) -> list[Data
         if row["missing"] > MANY_MISSING:
             text = (
                 f"{name} did not return {row['missing']:.0%} of the documents that the others found. Its "
-                f"normaliser fills the gaps; retrieving deeper would give it more of a say."
+                f"normaliser fills the gaps; retrieving more documents would give it more influence."
             )
             warnings.append(_warning("missing", text))
         if row["ties"] > MANY_TIES:
             text = (
                 f"{row['ties']:.0%} of {name}'s documents share their score with another of the same query. Ties "
-                f"are ranked by doc id, so some of its order means nothing."
+                f"are ranked by doc id, so part of its order is arbitrary."
             )
             warnings.append(_warning("ties", text))
     ranges = [row["high"] - row["low"] for row in rankers]
     if len(ranges) > 1 and min(ranges) > 0.0 and max(ranges) > SCALES_APART * min(ranges):
         wide, narrow = rankers[int(np.argmax(ranges))]["ranker"], rankers[int(np.argmin(ranges))]["ranker"]
-        apart = f"Raw scores of {wide} spread {max(ranges) / min(ranges):,.0f} times as far as those of {narrow}"
+        apart = f"The range of raw scores of {wide} is {max(ranges) / min(ranges):,.0f} times that of {narrow}"
         if "none" in kinds:
-            text = f"{apart}, and scores are not normalised: weights say little about what a ranker counts."
+            text = f"{apart}, and scores are not normalised: a weight does not show a ranker's influence."
             warnings.append(_warning("scales", text))
         else:
-            warnings.append(_warning("scales", f"{apart}; the normaliser evens that out.", level="info"))
+            warnings.append(_warning("scales", f"{apart}; the normaliser corrects this.", level="info"))
     return warnings
 
 
@@ -245,19 +245,19 @@ def _warning(code: str, text: str, *, level: str = "warning") -> DataWarning:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a report comes from, as far as the data do not say it themselves."""
+    """Where a report comes from, beyond what the data contain."""
 
     title: str = "model"
     command: str = ""
     files: tuple[InputFile, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
-    """What reading and aligning saw or repaired."""
+    """Notes from reading and aligning."""
     evidence_was_read: bool = False
 
 
 def compute_evidence(aligned: Aligned, model: Model, *, seed: int = 0, progress: Progress = silent) -> Kept:
-    """Cross-validate the model's method on these data, and refit it: what `genm fit` keeps beside the model."""
+    """Cross-validate the model's method on these data and refit it, as `genm fit` does for the evidence file."""
     make_one = _maker(aligned, model)
     fuser, evidence = gather_evidence(aligned, make_one, parse_measure(model.measure), seed=seed, progress=progress)
     return keep_evidence(aligned, fuser, evidence, seed=seed, progress=progress)
@@ -272,15 +272,15 @@ def build_report(
     n_details: int = DETAIL_QUERIES,
     progress: Progress = silent,
 ) -> Report:
-    """Put everything together; `aligned` must be aligned for the model (`genm.learn.align_for_model`).
+    """Build the report; `aligned` must be aligned for the model (`Model.align`).
 
-    Parts that would grow too large, or take too long, show a sample of the queries drawn by the evidence's seed;
-    `sampling` says which and how many.
+    Parts that would become too large, or take too long, show a sample of the queries, drawn with the seed of the
+    evidence; `sampling` lists these parts and the numbers of queries.
     """
     if not aligned.labelled:
         raise InputError("a report needs judgments. Give qrels when aligning the runs.")
     if tuple(aligned.queries) != kept.evidence.query_ids:
-        raise ModelError("the evidence is of other queries than these. Compute it anew.")
+        raise ModelError("the evidence belongs to other queries than these. Compute it again.")
     source = source or Source()
     evidence, weights, seed = kept.evidence, np.array(model.weights), kept.seed
     level = _level(model)
@@ -364,9 +364,9 @@ def _spread(kept: Kept, model: Model, land: Landscape) -> WeightSpread:
     note = refits.note
     if refits.kind != "bootstrap" and np.ptp(drawn, axis=0).any():
         kind = "folds"
-        note += f" What is shown are the weights of the {len(drawn)} folds of the cross-validation."
+        note += f" The weights shown are those of the {len(drawn)} folds of the cross-validation."
     if refits.held_back == 1.0:
-        note += " Nothing of what was learned is left after that: every refit gives the same weights."
+        note += " This removes everything that was learned: every refit gives the same weights."
     held = refits.kind == "bootstrap" and bool(refits.held_back)
     return {
         "kind": kind,
@@ -423,15 +423,15 @@ def _queries(
 
 
 def _maker(aligned: Aligned, model: Model) -> Callable[[], Fuser]:
-    """Return what makes the fuser that learned the model, not yet fitted.
+    """Return a function that makes a new fuser with the method and options of the model.
 
-    A method may climb AP and be measured otherwise. Of equal weights, and of a method that is not known here, the
-    model's weights are taken as they are.
+    A method may optimise AP and be evaluated by another measure. For equal weights and for unknown methods, the
+    fuser returns the weights of the model.
     """
     reads_grades = not is_method(model.method) or "level" in find_method(model.method).parameters
     options: dict[str, Any] = {"level": model.relevance_level} if reads_grades else {}
     if model.beta is not None and not np.isclose(model.beta, beta_of(aligned)):
-        options["beta"] = model.beta  # it was given, not found
+        options["beta"] = model.beta  # it was set by the user, not derived from the scores
     if model.online is not None:
         options["schedule"] = model.online.schedule
     for measure in (model.measure, "AP"):
@@ -445,23 +445,23 @@ def _maker(aligned: Aligned, model: Model) -> Callable[[], Fuser]:
 
 
 def _whose(model: Model, kept: Kept) -> list[DataWarning]:
-    """Say if the model was learned from other data, or its weights are not those that the evidence would choose."""
+    """Warn if the model was learned from other data, or if its weights differ from those of the evidence."""
     known = is_method(model.method) or model.method == EQUAL
     if not known and (kept.evidence.held_out.weights == model.weights).all():
         text = (
-            f"How {model.method} learns is not known here: its weights were taken as they are. If it learned them "
-            f"from these queries, nothing is held out, and the figures are too good."
+            f"The method {model.method} is not known here, so its weights are evaluated as they are. If they were "
+            f"learned from these queries, nothing is held out, and the figures are too optimistic."
         )
         return [{"code": "not-held-out", "level": "warning", "text": text}]
     if model.fingerprint and model.fingerprint != kept.fingerprint:
         text = (
-            "The model was learned from other data than these. What is held out here is its method, learned anew "
-            "on these queries; the training column shows the model's own weights."
+            "The model was learned from other data than these. The held-out figures belong to its method, trained "
+            "again on these queries; the training column shows the model's weights."
         )
         return [{"code": "other-data", "level": "warning", "text": text}]
     if kept.weights != model.weights:
         learned = ", ".join(f"{name} {weight:.3f}" for name, weight in zip(kept.rankers, kept.weights, strict=True))
-        text = f"Learned anew on these queries, the method gives other weights than the model's: {learned}."
+        text = f"Trained again on these queries, the method gives different weights: {learned}."
         return [{"code": "other-weights", "level": "warning", "text": text}]
     return []
 
@@ -471,6 +471,6 @@ def _part(aligned: Aligned, positions: NDArray[np.int64]) -> Aligned:
 
 
 def _level(model: Model) -> int:
-    """Return from which grade on documents count as relevant: the measure's own level where it names one."""
+    """Return the lowest grade that counts as relevant: the measure's level if it has one."""
     measure = parse_measure(model.measure)
-    return measure.rel if measure.name not in ("nDCG", "Judged") else model.relevance_level
+    return measure.rel if measure.takes_level else model.relevance_level

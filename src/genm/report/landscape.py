@@ -1,4 +1,4 @@
-"""The measure over the weights: exact steps along each ranker's line, the plateau, the map for three rankers."""
+"""The measure as a function of the weights: exact lines, the near-optimal region, the map for three rankers."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from genm.progress import Progress, silent
 from genm.report.payload import Ternary, WeightLine
 
 MOST_STEPS = 600
-"""Steps of one line that travel with the report; more are joined where they differ least."""
+"""The largest number of steps of a line in the report; the steps that differ least are merged."""
 PLATEAU_LOSS = 0.005
 N_GRID = 24
 """The map's grid: weights in 24ths, 325 points."""
@@ -46,14 +46,14 @@ class Landscape:
         return found
 
     def plateaus(self) -> list[list[float]] | None:
-        """Return between which weights each ranker may stand at a loss of no more than PLATEAU_LOSS."""
+        """Return each ranker's range of weights that loses at most PLATEAU_LOSS."""
         if len(self.rankers) == 1:
             return None
         found = plateau_around(self._problem, self.weights, self.here - PLATEAU_LOSS, PLATEAU_LOSS)
         return [[float(low), float(high)] for low, high in zip(found.low, found.high, strict=True)]
 
     def worth(self, k: int) -> float | None:
-        """Return what is lost without ranker k, the others in proportion."""
+        """Return the loss without ranker k, the others in proportion."""
         return None if len(self.rankers) == 1 else self.here - self.value(weights_without(self.weights, k))
 
     def ternary(self) -> Ternary | None:
@@ -92,10 +92,10 @@ class Landscape:
 
 
 def join_steps(points: Floats, values: Floats, most: int) -> tuple[Floats, Floats, float]:
-    """Join neighbouring steps until no more than `most` are left; return them and how far any value is off at most.
+    """Merge neighbouring steps until at most `most` are left; return them and the largest error of any value.
 
-    Steps of equal value, and those of no width, are joined at no loss. Beyond that neighbours share the middle of
-    their range while that range is small enough; the smallest range that does is found by halving.
+    Steps of equal value or of no width are merged without error. Then neighbours get the middle of their range, if
+    the range is small enough; the smallest sufficient range is found by bisection.
     """
     wide = np.diff(points) > 0.0
     changed = np.flatnonzero(np.diff(values[wide], prepend=np.nan) != 0.0)
@@ -112,7 +112,7 @@ def join_steps(points: Floats, values: Floats, most: int) -> tuple[Floats, Float
 
 
 def _groups(heights: Floats, span: float) -> NDArray[np.int64]:
-    """Return where runs of neighbours begin that differ by no more than `span`, each as long as can be."""
+    """Return the starts of the longest possible groups of neighbours that differ by at most `span`."""
     firsts = np.empty(len(heights), np.int64)
     return firsts[: _write_groups(heights, span, firsts)]
 

@@ -1,4 +1,4 @@
-"""Single queries: their documents and texts, and the scores with which the page ranks as Python does."""
+"""Single queries: their documents and texts, and the scores that the page ranks by, as Python does."""
 
 import json
 from collections.abc import Callable, Collection, Mapping
@@ -20,15 +20,15 @@ from genm.read.sources import decoded, open_source
 from genm.report.payload import Detail, DetailDoc, Report, Sliders, pack
 
 Texts = Callable[[Collection[str]], Mapping[str, str]]
-"""Gives the texts of the ids it is asked for, as far as it knows them."""
+"""Returns the texts of the given ids; unknown ids are missing from the result."""
 
 LONGEST = 240
-"""Letters of a text that travel with the report."""
+"""The largest number of characters of a text in the report."""
 _IDS = ("_id", "id", "doc_id", "query_id", "docno")
 _EXAMPLE = '{"_id": "d1", "title": "a title", "text": "a text"}'
 
 NAMED = 30
-"""Documents among the first so many of some ranker or of the fusion travel with their ids."""
+"""Documents in the top of any ranker or of the fusion, to this depth, are stored with their ids."""
 
 TOP = 10
 
@@ -36,8 +36,8 @@ TOP = 10
 def read_texts(path: str, wanted: Collection[str], *, progress: Progress = silent) -> dict[str, str]:
     """Return the beginnings of the texts of the wanted ids.
 
-    A line is `id TAB text`, or a JSON object with an id and a title, a text or both. Ids that nobody wants are
-    passed over; of an id that comes twice the first text is kept.
+    A line is `id TAB text`, or a JSON object with an id and a title, a text or both. Other ids are skipped; if an
+    id occurs twice, the first text is kept.
     """
     reading = Diagnostics(path, lenient=False)
     lines = decoded(open_source(path, reading, progress), reading).split("\n")
@@ -54,7 +54,7 @@ def read_texts(path: str, wanted: Collection[str], *, progress: Progress = silen
 
 
 def add_texts(report: Report, documents: Texts | None, queries: Texts | None) -> None:
-    """Put texts beside the ids that the report shows; each is asked once, for all ids that are shown."""
+    """Add texts to the ids in the report; `documents` and `queries` are each called once, with all ids."""
     if documents is not None:
         shown_docs = [doc for detail in report["details"] for doc in detail["docs"]]
         texts = documents({doc["id"] for doc in shown_docs})
@@ -129,10 +129,10 @@ def sliders_of(aligned: Aligned, weights: Floats, positions: NDArray[np.int64], 
 
 
 def _gaps(part: Aligned) -> tuple[NDArray[np.bool_], Floats]:
-    """Return which scores must be kept, and per query and ranker what all the others are.
+    """Return which scores must be stored, and, per query and ranker, the value of all others.
 
-    A gap is filled with the same number throughout a ranker's list; should a normaliser ever do otherwise, the
-    odd ones are kept like scores.
+    All gaps of a ranker's list have the same value. If a normaliser ever fills gaps differently, the different
+    values are stored like scores.
     """
     n_queries, n_rankers = len(part.queries), len(part.rankers)
     query = np.repeat(np.arange(n_queries), np.diff(part.starts))
@@ -159,7 +159,7 @@ def _mean(values: Floats, query_weights: Floats) -> float:
 
 
 def details_of(aligned: Aligned, weights: Floats, positions: NDArray[np.int64], level: int) -> list[Detail]:
-    """Return the queries at `positions`, opened."""
+    """Return the details of the queries at `positions`."""
     part = aligned.select(positions)
     fused, ranks = fuse_scores(part, weights), rank_lists(part.raw, part.retrieved, part.starts)
     order = rank_order(part.starts, fused, np.zeros(len(fused), np.int32))

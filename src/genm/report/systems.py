@@ -1,4 +1,4 @@
-"""Every ranker, rule and fusion, measured; how much better the fusion is, and whether it is luck, in words."""
+"""Evaluate every ranker, rule and fusion; state how much better the fusion is, and whether that is significant."""
 
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -54,7 +54,7 @@ _ADVICE: dict[Outcome, Advice] = {
 
 
 class Named(NamedTuple):
-    """What ranks, and how it is called."""
+    """A system that ranks, and its name."""
 
     id: str
     label: str
@@ -62,7 +62,7 @@ class Named(NamedTuple):
 
     @property
     def held_out(self) -> bool:
-        """Whether it was chosen without the queries it is measured on; rankers and rules choose nothing."""
+        """Whether it was chosen without the queries it is evaluated on; rankers and rules choose nothing."""
         return self.id != TRAINED
 
 
@@ -96,8 +96,8 @@ def systems_of(evidence: Evidence) -> list[Named]:
 def measure_systems(
     aligned: Aligned, model: Model, evidence: Evidence, positions: Ints, *, progress: Progress = silent
 ) -> Measured:
-    """Measure all systems on the queries at `positions`; the curves' points are the last eleven measures."""
-    level = evidence.measure.rel if evidence.measure.name not in ("nDCG", "Judged") else model.relevance_level
+    """Evaluate all systems on the queries at `positions`; the last eleven measures are the points of the curves."""
+    level = evidence.measure.rel if evidence.measure.takes_level else model.relevance_level
     shown = [with_level(parse_measure(text), level) for text in SHOWN]
     points = [Measure("IPrec", recall=recall, rel=level) for recall in LEVELS]
     measures = (*dict.fromkeys((evidence.measure, *shown)), *points)
@@ -278,7 +278,7 @@ def _would_more_help(points: list[LearningPoint]) -> str:
     )
     high, low = fewer["difference_high"], fewer["difference_low"]
     if high is not None and high < 0:
-        return f"{step}, more than luck would: more judged queries are likely to help."
+        return f"{step}, which is significant: more judged queries are likely to help."
     if low is not None and low > 0:
-        return f"{step}: what was learned from more queries was no better."
-    return f"{step}, no more than luck would: more judged queries of the same kind would bring little."
+        return f"{step}: learning from more queries did not help."
+    return f"{step}, which is not significant: more judged queries of the same kind would help little."

@@ -92,7 +92,7 @@ class Measuring:
         """Return the (queries, measures) values of the problem's queries."""
         tiles, found = problem.tiles, exact_ranks(problem.tiles, weights)
         starts = np.zeros(tiles.n_queries + 1, np.int64)
-        np.cumsum(tiles.n_relevant, out=starts[1:])  # those that nobody retrieved included: they have no rank
+        np.cumsum(tiles.n_relevant, out=starts[1:])  # including those that no ranker returned: they have no rank
         n_hits, judged = np.diff(found.starts), np.ones(int(starts[-1]), np.int32)
         ranks = np.zeros(len(judged), np.int64)
         ranks[np.arange(len(found.ranks)) + np.repeat(starts[:-1] - found.starts[:-1], n_hits)] = found.ranks
@@ -109,7 +109,7 @@ class Task(Generic[T]):
         self._work = work
 
     def run(self) -> None:
-        """Do the work in this thread, and let go of what it needed."""
+        """Do the work in this thread, and release what it needed."""
         self.value = self._work()
         del self._work
 
@@ -297,13 +297,13 @@ def study(
     name = known if known in COLLECTIONS else name
     title = COLLECTIONS.get(name, name)
 
-    def told(task: str, done: int, total: int, /) -> None:
+    def report(task: str, done: int, total: int, /) -> None:
         progress(f"{title}: {task}", done, total)
 
-    runs = paper_rankings(collection, told)
+    runs = paper_rankings(collection, report)
     aligned = _judged(align_runs(runs, collection.qrels, normalize="none"))
-    trial = Trial(aligned, splits=splits, seed=seed, beta=PAPER_BETA, progress=told)
-    more_runs, notes = further_rankings(collection, told) if further else ({}, ())
+    trial = Trial(aligned, splits=splits, seed=seed, beta=PAPER_BETA, progress=report)
+    more_runs, notes = further_rankings(collection, report) if further else ({}, ())
     more = _MoreRankers(runs | more_runs, collection.qrels, splits, seed) if further else None
     facts = Task(lambda: _facts(collection, aligned, data))
     blind, supervised = _blind_tasks(trial), trial.tasks(learners())

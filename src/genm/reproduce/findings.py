@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from genm.evaluate import Contrast
 from genm.evidence import BEST_SINGLE
+from genm.reproduce.figures.results import Row, rows_of
 from genm.reproduce.figures.style import best_single
-from genm.reproduce.figures.summary import Row, rows_of
 from genm.reproduce.methods import AUTO, BAT, BOOSTING, ENM, RULES, UNS_Z
 from genm.reproduce.results import MEASURES, CollectionResult, MethodResult, Results
 from genm.reproduce.tables import against_rules, contrast
@@ -64,7 +64,7 @@ def _above(results: Results, method: str, rival: str, described: str) -> Finding
         _count(sum(pair.difference > 0 for _, pair in pairs), len(pairs)),
         f"collections on which {method} has a higher MAP than {described}; significantly so on "
         f"{sum(_significant(pair) and pair.difference > 0 for _, pair in pairs)} ({_TEST}).",
-        _told(pairs),
+        _details(pairs),
     )
 
 
@@ -78,7 +78,7 @@ def _against_enm(results: Results) -> Finding | None:
         _count(above, len(pairs)),
         f"collections on which {BAT} is significantly above full EnM in MAP, and {below} on which it is below "
         f"({_TEST}); EnM is our reconstruction of the paper's baseline, its coordinate search included.",
-        _told(pairs),
+        _details(pairs),
     )
 
 
@@ -130,7 +130,7 @@ def _significant(pair: Contrast) -> bool:
     return pair.p_values["wilcoxon"] < _SIGNIFICANT
 
 
-def _told(pairs: Pairs) -> tuple[str, ...]:
+def _details(pairs: Pairs) -> tuple[str, ...]:
     return tuple(f"{found.title} {x.difference:+.4f} ({x.low:+.4f} to {x.high:+.4f})" for found, x in pairs)
 
 

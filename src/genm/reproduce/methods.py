@@ -33,9 +33,9 @@ ON_PRINTED, UNS_COTRAINED, UNS_HALF = "gEnM.ON, printed steps", "UnsEnM, co-trai
 UNS_Z = "UnsEnM, z-scores"
 SUPERVISED = (BAT, ON, IP, AUTO)
 """Ours that learn from labels."""
-CLIMBS = 2
-"""Of the binary starts, so many with the highest MAP on the training queries are climbed from by Newton's method;
-the other methods, which depend less on it, begin at the first of them."""
+N_STARTS = 2
+"""How many binary starts, those with the highest MAP on the training queries, Newton's method tries; the other
+methods, which depend less on it, use the first."""
 COMBSUM_MINMAX, COMBSUM_Z, COMBMNZ, ISR = "CombSUM, min-max", "CombSUM, z-score", "CombMNZ", "ISR"
 RULES = (COMBSUM_MINMAX, COMBSUM_Z, COMBMNZ, RRF, ISR)
 """What needs no labels either: UnsEnM is measured against the best of these."""
@@ -49,7 +49,7 @@ _NEEDED = {"WordLlama": ("wordllama",), "MiniLM": ("sentence_transformers", "gt_
 
 
 class Training(NamedTuple):
-    """One training fold: its queries made ready, and where climbs begin."""
+    """One training fold: its prepared queries, and where optimisation starts."""
 
     problem: Problem
     starts: Floats
@@ -101,7 +101,7 @@ def learners() -> dict[str, Learn]:
         UNS_HALF: lambda fold: estimated(fold.aligned(), fold.marks),
         ENM: lambda fold: BoostFuser().fit_problem(fold.problem),
         BOOSTING: lambda fold: BoostFuser(search=False).fit_problem(fold.problem),
-        BAT: lambda fold: NewtonFuser(starts=fold.starts[:CLIMBS]).fit_problem(fold.problem),
+        BAT: lambda fold: NewtonFuser(starts=fold.starts[:N_STARTS]).fit_problem(fold.problem),
         ON: lambda fold: OnlineFuser(starts=fold.starts[:1]).fit_problem(fold.problem),
         IP: lambda fold: BarrierFuser(starts=fold.starts[:1], tol=1e-4).fit_problem(fold.problem),
         AUTO: lambda fold: AutoFuser().fit_problem(fold.problem.with_beta(beta_of(fold.aligned()))),
@@ -124,7 +124,7 @@ def _online_as_printed(fold: Training) -> Fuser:
 
 def _printed(n_repairs: int, *, alone: bool = False) -> Learn:
     def learn(fold: Training) -> Fuser:
-        starts = np.ones((1, fold.starts.shape[1])) if alone else fold.starts[:CLIMBS]
+        starts = np.ones((1, fold.starts.shape[1])) if alone else fold.starts[:N_STARTS]
         if n_repairs == len(REPAIRS):
             return NewtonFuser(starts=starts).fit_problem(fold.problem)
         return PrintedFuser(n_repairs=n_repairs, starts=starts, cut=fold.cut).fit_problem(fold.problem)

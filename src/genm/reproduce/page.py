@@ -18,7 +18,7 @@ from genm.report.html import asset, html_page
 from genm.reproduce.experiment import FOLDS, reproduce
 from genm.reproduce.figures import Drawing, draw_figures
 from genm.reproduce.findings import findings_of
-from genm.reproduce.methods import CLIMBS, PROFILE
+from genm.reproduce.methods import N_STARTS, PROFILE
 from genm.reproduce.paper import COLLECTIONS, DEPARTURES, PAPER_BETA
 from genm.reproduce.results import MEASURES, MethodResult, Results, ResultTable
 from genm.templating import render
@@ -101,7 +101,7 @@ def manifest_of(results: Results, command: str) -> dict[str, object]:
         "seeds": [results.seed + s for s in range(results.splits)],
         "folds": FOLDS,
         "beta": PAPER_BETA,
-        "starts": f"the {CLIMBS} binary ones with the highest MAP on the training queries",
+        "starts": f"the {N_STARTS} binary ones with the highest MAP on the training queries",
         "text": f"{PROFILE.name}: {PROFILE.characters}, length >= {PROFILE.min_length}, stem {PROFILE.stem}",
         "data": {found.title: found.facts.sha256 for found in results.collections},
         "scores": {found.title: fingerprint(found.aligned) for found in results.collections},

@@ -31,7 +31,7 @@ _REPAIR_NAMES = (REPAIRS[0], *(f"+ {name}" for name in REPAIRS[1:]), "+ safeguar
 SPREAD = "After ± stands the standard deviation over the splits; a method that no split can change has none."
 
 _SHOWN = {ENM: "EnM", BAT: "BAT", ON: "ON", UNS: "UnsEnM", AUTO: "auto"}
-"""Methods and what their columns are called, where room is short."""
+"""Methods and what their columns are called, where space is short."""
 
 
 def toy_table() -> ResultTable:
@@ -191,9 +191,9 @@ def repairs_table(found: Found) -> ResultTable:
             "Hessian times the gradient, G^k sums beta * s, the second derivative is divided by (1 + G)^2, pairs "
             "further apart than 2 / beta do not count, the last iterate is kept and its negative weights are set "
             "to 0. The last row, the safeguarded search on the simplex, is gEnM.BAT as this package has it.",
-            "Uniform: one climb, from uniform weights. Chosen: two climbs, from the binary starts with the "
+            "Uniform: one optimisation, from uniform weights. Chosen: two, from the binary starts with the "
             "highest MAP on the training queries, of which the best end there is kept; that hides much, since a "
-            "climb that leads nowhere still has two good starts to choose from.",
+            "run that leads nowhere still has two good starts to choose from.",
         ),
     )
 
@@ -347,7 +347,7 @@ def more_table(found: Found, names: Sequence[str]) -> ResultTable | None:
         spread_rows(found, names, 0, lambda one: one.more),
         (
             "Rankers: " + "; ".join(f"{one.title}: {', '.join(one.more_rankers)}" for one in found) + ".",
-            "gEnM.BAT climbs from the best binary start of the training fold. BM25's scores are no cosines, so "
+            "gEnM.BAT starts from the best binary start of the training fold. BM25's scores are no cosines, so "
             "every list is scaled to 0 to 1 (min-max), for UnsEnM to z-scores, and beta follows the spread of the "
             "scores. Bold: the best of the column. For orientation: published MAP on CACM is .312 for BM25 and "
             ".364 with feedback.",

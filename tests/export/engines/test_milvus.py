@@ -43,7 +43,7 @@ def test_the_metric_follows_from_the_normaliser() -> None:
 
 
 def test_raw_and_mapped_scores_do_not_mix() -> None:
-    with pytest.raises(ExportError, match="do not go together"):
+    with pytest.raises(ExportError, match="cannot be combined"):
         export_model(model([Normalizer("none"), COSINE]), "milvus")
 
 

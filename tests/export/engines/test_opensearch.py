@@ -122,7 +122,7 @@ def test_six_rankers_are_too_many() -> None:
 
 
 def test_one_technique_for_all_rankers() -> None:
-    with pytest.raises(ExportError, match="do not go together"):
+    with pytest.raises(ExportError, match="cannot be combined"):
         export_model(model([MINMAX, L2]), "opensearch")
     exported = export_model(model([MINMAX, L2]), "opensearch", approximate=True)
     assert '"technique": "l2"' in exported.text  # that of the heavier ranker

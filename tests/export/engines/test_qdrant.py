@@ -130,6 +130,6 @@ def test_qdrant_itself_fuses_by_rank_as_simulated() -> None:
     ]
     from genm.export import find_target
 
-    fused = find_target("qdrant-rrf").simulate(exported.document, lists)
+    fused = find_target("qdrant-rrf").code.simulate(exported.document, lists)
     found = {str(point.id): point.score for point in answer.points}
     assert found == pytest.approx(fused, rel=1e-6)

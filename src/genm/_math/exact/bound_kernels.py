@@ -29,17 +29,16 @@ to them.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from genm._math.exact.rank_gains import GainProblem, Gains, task_value
 from genm._math.parallel import kernel
 from genm._math.sorting import longer_floats, longer_ints
-from genm._typing import Floats, Ints
+from genm._typing import Bytes, Codes, Floats, Ints
 
-Owners = NDArray[np.int32]
+Owners = Codes
 
 ROUNDING = 1e-13
-"""More than all rounding on the way to a corner's x: at most three hundred steps of a unit in the last place."""
+"""More than the rounding error of a corner's x: at most three hundred units in the last place."""
 SLIVER = 1e-9
 BLOCK = 512
 
@@ -200,7 +199,7 @@ def lose(
     tables: GainTables,
     lost: Ints,
     level: Ints,
-    log: NDArray[np.int32],
+    log: Codes,
     n_log: int,
     bound: float,
     floor: float,
@@ -228,7 +227,7 @@ def lose(
 
 
 @kernel
-def regain(lost: Ints, level: Ints, log: NDArray[np.int32], begin: int, end: int) -> None:
+def regain(lost: Ints, level: Ints, log: Codes, begin: int, end: int) -> None:
     """Take back what entries begin:end of the log have counted as lost."""
     for e in range(end - 1, begin - 1, -1):
         lost[log[2 * e]] -= 1
@@ -289,7 +288,7 @@ def _mix(x: Floats, corners: Floats, i: int, begin: int, out: Floats) -> None:
 
 @kernel
 def _widen(x: Floats, low: Floats, high: Floats) -> None:
-    """Take one more corner into the lowest and highest x; an exact tie at a corner takes nobody's side."""
+    """Take one more corner into the lowest and highest x; an exact tie at a corner decides nothing."""
     for p in range(len(x)):
         low[p] = x[p] if x[p] < low[p] else low[p]
         signed = -2.0 if x[p] == 0.0 else x[p]
@@ -397,7 +396,7 @@ def explore(
     tables: GainTables,
     best: float,
     gap: float,
-    stop: NDArray[np.uint8],
+    stop: Bytes,
     record: bool,  # noqa: FBT001
 ) -> tuple[float, Floats, float, int, int, Ints, Floats, Ints, Floats, Ints]:
     """Split a cell until no part can hold a value more than `gap` above the best known one.
@@ -414,8 +413,12 @@ def explore(
     logged, counts = np.zeros(DEEPEST, np.int64), np.zeros((DEEPEST, 4), np.int64)
     lost, level = lost_here.copy(), lost_here.copy()
     log, listed, first = np.empty(2 * n + 2, np.int32), np.empty(n + 1, np.int32), np.empty(n + 1, np.int32)
-    room = 2 * n + 64
-    values, owners, second = np.empty((K + 1) * room), np.empty(room, np.int32), np.empty(room, np.int32)
+    capacity = 2 * n + 64
+    values, owners, second = (
+        np.empty((K + 1) * capacity),
+        np.empty(capacity, np.int32),
+        np.empty(capacity, np.int32),
+    )
     centre, middle = np.zeros(K), np.zeros(K)
     zero: Any = np.int64(0)  # for a plain 0, what is called with it would be compiled once more
     edges, numbers, n_recorded = np.empty(64, np.int64), np.empty(64), zero
@@ -498,7 +501,7 @@ def explore(
         pairs = first[:m] if half == 0 else second[at : at + m]
         n_open, n_lost = counts[depth, 2 * half], counts[depth, 2 * half + 1]
         left, end = lose(pairs[m - n_lost :], mine, tables, lost, level, log, n_log, bound[depth], best + gap)
-        if left <= best + gap:  # a leaf: nobody will look at its pairs
+        if left <= best + gap:  # a leaf: its pairs are not needed
             regain(lost, level, log, n_log, end)
             n_cells += 1
             largest = max(largest, left)
@@ -516,9 +519,9 @@ def explore(
         low = at + m
         begins[depth], sizes[depth], bound[depth], halves[depth], arrived = low, n_open, left, 0, True
         if low + n_open > len(owners):
-            room = 2 * (low + n_open)
-            values = longer_floats(values, (K + 1) * room)
-            owners, second = longer_ints(owners, room), longer_ints(second, room)
+            capacity = 2 * (low + n_open)
+            values = longer_floats(values, (K + 1) * capacity)
+            owners, second = longer_ints(owners, capacity), longer_ints(second, capacity)
             own, mine = _block(values, K + 1, at, m), owners[at : at + m]
         for i in range(K):
             source, target = own[K if i == gone else i], values[(K + 1) * low + i * n_open :]

@@ -17,7 +17,6 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from genm._math.exact.bound_kernels import LEAF, Owners, explore, gain_tables, restrict, undecided_pairs
 from genm._math.exact.line_search import TOLERANCE, ascend_lines, value_at
@@ -25,16 +24,16 @@ from genm._math.exact.rank_gains import GainProblem
 from genm._math.exact.rational_cells import NO_TIE, Pairs, Path, settle
 from genm._math.linear_algebra import times
 from genm._math.parallel import over_items, over_ranges
-from genm._typing import Floats, Ints
+from genm._typing import Bytes, Floats, Ints
 from genm.errors import InputError
 from genm.progress import Progress, silent
 
-Flag = NDArray[np.uint8]
+Flag = Bytes
 
 FIRST_GAP = 0.064
 SHRINK = 4.0
 """Each stage asks for a quarter of the gap before it. Every stage starts over from the first cells, so when the
-search goes down to 0 the earlier stages together cost more than the last one: the price of a bound at any time."""
+search goes down to 0 the earlier stages together cost more than the last one. In return a bound is always known."""
 BATCH = 16
 FIRST_SPLITS = 6
 """The simplex is halved this often to begin with: 64 cells."""
@@ -142,7 +141,7 @@ def _halves(corners: Floats, edge: int, share: float) -> list[Floats]:
 
 
 def _first_guess(problem: GainProblem, start: Floats | None) -> tuple[Floats, float]:
-    """Climb from a few starts and return the best generic weights next to where that ends."""
+    """Run the line search from a few starts and return the best generic weights next to its results."""
     K = len(problem.columns)
     middle = np.full(K, 1.0 / K)
     starts = [middle, *(0.7 * np.eye(K) + 0.3 * middle)] if K > 1 else [middle]
@@ -301,7 +300,7 @@ class _Search:
             self.cells[c] = old._replace(n_pairs=n_pairs)
 
     def _improve(self, weights: Floats, claimed: float) -> None:
-        """Take better weights, given for scaled scores; what they are worth is measured, not believed."""
+        """Take better weights, given for scaled scores; their value is measured again."""
         self.claimed = claimed
         weights = weights * self.scale
         near, value = _generic(self.unscaled, weights / weights.sum())

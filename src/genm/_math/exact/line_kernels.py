@@ -15,14 +15,11 @@ bounds the value there, so that swaps need sorting only where the maximum can be
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from genm._math.exact.rank_gains import BLOCK, GainProblem, Gains, task_value
 from genm._math.parallel import kept, kernel
 from genm._math.sorting import longer_floats, longer_ints
-from genm._typing import Floats, Ints
-
-Singles = NDArray[np.float32]
+from genm._typing import Codes, Floats, Ints, Singles
 
 KEY_BITS = 52
 """Swap points are fixed-point numbers in units of 2^-52 of the line."""
@@ -143,7 +140,7 @@ def fuse_likely(
     u: Floats,
     v: Floats,
     rounded: Singles,
-    ranges: NDArray[np.float32],
+    ranges: Singles,
 ) -> None:
     """Write the fused scores of a task's query at both ends, also in single precision, and their extremes by block.
 
@@ -193,7 +190,7 @@ def _flag(u: Singles, v: Singles, uj: np.float32, vj: np.float32, unclear: Singl
 
 @kernel
 def _add_events(
-    rows: NDArray[np.int32],
+    rows: Codes,
     u: Floats,
     v: Floats,
     order: Ints,
@@ -201,7 +198,7 @@ def _add_events(
     g: int,
     bits: Ints,
     count: Ints,
-    moved: NDArray[np.int32],
+    moved: Codes,
     work: Floats,
     events: Ints,
 ) -> int:
@@ -245,12 +242,12 @@ def find_swaps(
     u: Floats,
     v: Floats,
     rounded: Singles,
-    ranges: NDArray[np.float32],
+    ranges: Singles,
     order: Ints,
     rows: Ints,
     bits: Ints,
     count: Ints,
-    moved: NDArray[np.int32],
+    moved: Codes,
     events: Ints,
     n_events: int,
 ) -> tuple[Ints, int]:
@@ -391,9 +388,7 @@ def _value(gains: Gains, task: int, table: Floats, level: Ints) -> float:
 
 
 @kernel
-def _bound_parts(
-    gains: Gains, task: int, table: Floats, count: Ints, moved: NDArray[np.int32], parts: Floats
-) -> None:
+def _bound_parts(gains: Gains, task: int, table: Floats, count: Ints, moved: Codes, parts: Floats) -> None:
     """Add, for each part of the line, the task's value at its left end and a bound of all its values there.
 
     The bound has every relevant row rise as often as it does in the part, and not fall.
@@ -437,7 +432,7 @@ def survey(
     w_high: Floats,
     parts: Floats,
     count: Ints,
-    moved: NDArray[np.int32],
+    moved: Codes,
     ends: Ints,
     events: Ints,
 ) -> tuple[Ints, int]:
@@ -494,7 +489,7 @@ def sweep(
     found: Ints,
     ends: Ints,
     count: Ints,
-    moved: NDArray[np.int32],
+    moved: Codes,
     span: Ints,
     start_value: Floats,
     bins: Floats,

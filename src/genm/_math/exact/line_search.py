@@ -284,7 +284,7 @@ def ascend_lines(problem: GainProblem, start: Floats, *, n_random: int = 0, seed
                 moved = np.maximum(weights + found.middle * direction, 0.0)
                 moved /= moved.sum()
                 here = value_at(problem, moved)
-                if here > value:  # rows that all but tie may fall the other way once rounded
+                if here > value:  # rounding may reverse rows that nearly tie
                     weights, value = moved, here
         if value <= before + TOLERANCE:
             return weights, value

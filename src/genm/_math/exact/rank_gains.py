@@ -17,11 +17,10 @@ Legend: N rows, K rankers, Q queries, T tasks.
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from genm._math.elementary import logarithms2
 from genm._math.parallel import kernel
-from genm._typing import Floats, Ints
+from genm._typing import Bools, Floats, Ints
 from genm.errors import InputError
 
 BinaryMeasure = Literal["AP", "P", "recall", "RR", "success", "Rprec", "judged", "IPrec"]
@@ -106,7 +105,7 @@ def task_value(gains: Gains, task: int, level: Ints, begin: int, end: int) -> fl
 def binary_problem(
     starts: Ints,
     scores: Floats,
-    relevant: NDArray[np.bool_],
+    relevant: Bools,
     n_relevant: Ints,
     query_weights: Floats,
     *,
@@ -158,12 +157,7 @@ def binary_problem(
 
 
 def bpref_problem(
-    starts: Ints,
-    scores: Floats,
-    relevant: NDArray[np.bool_],
-    n_relevant: Ints,
-    n_others: Ints,
-    query_weights: Floats,
+    starts: Ints, scores: Floats, relevant: Bools, n_relevant: Ints, n_others: Ints, query_weights: Floats
 ) -> GainProblem:
     """Return the problem of Bpref on judged rows: those not relevant are judged so.
 
@@ -212,7 +206,7 @@ def graded_problem(
     return _problem(starts, scores, np.array(query, np.int64), np.array(counts, np.int64), joined, tables)
 
 
-def _sizes(starts: Ints, relevant: NDArray[np.bool_]) -> tuple[int, int]:
+def _sizes(starts: Ints, relevant: Bools) -> tuple[int, int]:
     """Return the longest query's rows and the most relevant rows of any query."""
     if len(starts) < 2:
         raise InputError("starts: expected at least one query; found none.")
@@ -220,7 +214,7 @@ def _sizes(starts: Ints, relevant: NDArray[np.bool_]) -> tuple[int, int]:
     return int(np.diff(starts).max()), int(np.diff(before[starts]).max())
 
 
-def _rows_of(starts: Ints, relevant: NDArray[np.bool_]) -> tuple[Ints, Ints]:
+def _rows_of(starts: Ints, relevant: Bools) -> tuple[Ints, Ints]:
     """Return the relevant rows and how many there are of each query."""
     rows = np.flatnonzero(relevant).astype(np.int64)
     return rows, np.diff(np.searchsorted(rows, starts)).astype(np.int64)

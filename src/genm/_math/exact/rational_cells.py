@@ -10,12 +10,11 @@ from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from genm._math.exact.bound_kernels import LEAF, ROUNDING, GainTables, Owners, influence, last_of, sort_levels
 from genm._math.exact.rank_gains import GainProblem
 from genm._math.linear_algebra import row_products
-from genm._typing import Floats, Ints
+from genm._typing import Bytes, Floats, Ints
 
 MOST_CELLS = 4096
 """After so many cells the rest is left as it is, with its bound."""
@@ -59,13 +58,7 @@ class _Open(NamedTuple):
 
 
 def settle(
-    problem: GainProblem,
-    pairs: Pairs,
-    tables: GainTables,
-    path: Path,
-    best: float,
-    gap: float,
-    stop: NDArray[np.uint8],
+    problem: GainProblem, pairs: Pairs, tables: GainTables, path: Path, best: float, gap: float, stop: Bytes
 ) -> Settled:
     """Split a cell at exact ties until no part can hold a value more than `gap` above the best known one."""
     waiting, weights, largest, n_cells = [_open_cell(problem, pairs, path)], None, 0.0, 0

@@ -6,7 +6,7 @@ from genm.errors import ExportError
 from genm.export.quoting import to_json
 from genm.export.settings import FIELD, QUERY, SIZE, TYPE, VECTOR, vector
 from genm.export.simulation import add_weighted, top
-from genm.export.target import Document, Guide, Lists, Order, Target, Technique, WeightRule, Window
+from genm.export.target import Code, Guide, Lists, Order, Payload, Target, Technique, Weights, Window
 from genm.normalizers import Normalizer
 
 _TEXT_WINDOW = 1000  # what the text query recalls unless a preview parameter says otherwise
@@ -40,12 +40,12 @@ def compose(order: Order) -> dict[str, Any]:
     return {"request": request, "lists": [order.parts.index(part) for part in queries]}
 
 
-def render(document: Document) -> str:
+def render(document: Payload) -> str:
     """Return the request as JSON."""
     return to_json(document["request"])
 
 
-def simulate(document: Document, lists: Lists) -> dict[str, float]:
+def simulate(document: Payload, lists: Lists) -> dict[str, float]:
     """Add weight / (60 + rank); the text query's weight is 1."""
     request = document["request"]
     weights, windows = [], []
@@ -61,6 +61,7 @@ def simulate(document: Document, lists: Lists) -> dict[str, float]:
     return add_weighted(columns, weights)
 
 
+PLACE = 80
 TARGETS = (
     Target(
         name="azure",
@@ -68,10 +69,8 @@ TARGETS = (
         versions="API 2024-07-01 and later (a text window other than 1000: preview versions with hybridSearch)",
         techniques=(Technique("rrf", Normalizer("reciprocal", k=60.0)),),
         window=Window(50, each=True, most=10_000),
-        weights=WeightRule(above=True),
-        compose=compose,
-        render=render,
-        simulate=simulate,
+        weights=Weights(above=True),
+        code=Code(compose, simulate, render),
         guide=Guide(
             index="""PUT https://SERVICE.search.windows.net/indexes/articles?api-version=2024-07-01
 {

@@ -3,10 +3,9 @@
 import math
 from typing import Any
 
-from genm.export.quoting import to_json
 from genm.export.settings import FIELD, OWN, QUERY, SIZE, TYPE, VECTOR, folded, own_query, size_within, vector
 from genm.export.simulation import add_reciprocal, add_weighted, top
-from genm.export.target import Document, Guide, Lists, Order, Part, Target, Technique, WeightRule, Window
+from genm.export.target import Code, Guide, Lists, Order, Part, Payload, Target, Technique, Window
 from genm.normalizers import ENGINES, Normalizer
 
 _EQUAL_WITHIN = 1e-6  # the spread (and the norm) at which Elasticsearch gives up scaling
@@ -39,7 +38,7 @@ def compose_rrf(order: Order) -> dict[str, Any]:
     return {"retriever": fused, "size": size_within(order, "rank_window_size")}
 
 
-def simulate_linear(document: Document, lists: Lists) -> dict[str, float]:
+def simulate_linear(document: Payload, lists: Lists) -> dict[str, float]:
     """Normalise each window, add the weighted scores, keep a window of the sum."""
     linear = document["retriever"]["linear"]
     columns = [
@@ -50,7 +49,7 @@ def simulate_linear(document: Document, lists: Lists) -> dict[str, float]:
     return top(fused, linear["rank_window_size"])
 
 
-def simulate_rrf(document: Document, lists: Lists) -> dict[str, float]:
+def simulate_rrf(document: Payload, lists: Lists) -> dict[str, float]:
     """Add weight / (rank_constant + rank) over the windows, keep a window of the sum."""
     rrf = document["retriever"]["rrf"]
     weights = [retriever["weight"] for retriever in rrf["retrievers"]]
@@ -122,6 +121,7 @@ _NOTES = (
     "Scores are single precision: documents closer than about 1e-7 may change places.",
 )
 
+PLACE = 10
 TARGETS = (
     Target(
         name="elasticsearch",
@@ -133,10 +133,7 @@ TARGETS = (
             Technique("none", Normalizer("none"), line="slope", scores=(0.0, math.inf)),
         ),
         window=Window(10, most=10_000),
-        weights=WeightRule(),
-        compose=compose_linear,
-        render=to_json,
-        simulate=simulate_linear,
+        code=Code(compose_linear, simulate_linear),
         guide=_GUIDE,
         settings=(QUERY, SIZE),
         ranker_settings=(TYPE, FIELD, VECTOR, OWN),
@@ -154,11 +151,8 @@ TARGETS = (
         versions="9.2 and later; a licensed feature",
         techniques=(Technique("rrf", ENGINES["elasticsearch-rrf"], frozenset({"k"}), whole={"k": (1, 2**31 - 1)}),),
         window=Window(10, most=10_000),
-        weights=WeightRule(),
         shared=frozenset({"k"}),
-        compose=compose_rrf,
-        render=to_json,
-        simulate=simulate_rrf,
+        code=Code(compose_rrf, simulate_rrf),
         guide=_GUIDE,
         settings=(QUERY, SIZE),
         ranker_settings=(TYPE, FIELD, VECTOR, OWN),

@@ -3,10 +3,10 @@
 from typing import Any
 
 from genm.errors import ExportError
-from genm.export.quoting import plain_name, py_literal
+from genm.export.quoting import PYTHON, plain_name, py_literal
 from genm.export.settings import SIZE, folded
 from genm.export.simulation import add_reciprocal, add_weighted, top
-from genm.export.target import Document, Guide, Lists, Order, Setting, Target, Technique, WeightRule, Window
+from genm.export.target import Code, Guide, Lists, Order, Payload, Setting, Target, Technique, Window
 from genm.normalizers import Normalizer
 
 
@@ -22,7 +22,7 @@ def compose(order: Order) -> dict[str, Any]:
     }
 
 
-def render(document: Document) -> str:
+def render(document: Payload) -> str:
     """Return a Python component with one named input for each ranker.
 
     A plain DocumentJoiner would not do: a pipeline gives it the lists in the order in which the retrievers have
@@ -58,7 +58,7 @@ class LearnedJoiner:
 '''
 
 
-def simulate(document: Document, lists: Lists) -> dict[str, float]:
+def simulate(document: Payload, lists: Lists) -> dict[str, float]:
     """Add weighted raw scores, or weight / (60 + rank); the joiner first makes the weights sum to 1."""
     total = sum(document["weights"])
     weights = [weight / total for weight in document["weights"]]
@@ -78,6 +78,7 @@ def _inputs(order: Order) -> list[str]:
     return names
 
 
+PLACE = 150
 TARGETS = (
     Target(
         name="haystack",
@@ -88,12 +89,8 @@ TARGETS = (
             Technique("merge", Normalizer("none"), line="slope", group="scores"),
         ),
         window=Window(10, each=True),
-        weights=WeightRule(),
-        compose=compose,
-        render=render,
-        simulate=simulate,
-        media_type="text/x-python",
-        suffix="py",
+        code=Code(compose, simulate, render),
+        file=PYTHON,
         guide=Guide(
             index="""bm25 = InMemoryBM25Retriever(document_store=store, top_k=100)
 dense = InMemoryEmbeddingRetriever(document_store=store, top_k=100)""",
@@ -113,7 +110,7 @@ pipeline.connect("dense.documents", "fusion.dense")""",
         ),
         notes=(
             "A plain DocumentJoiner takes the lists in the order in which the retrievers have run, not in that of "
-            "the connections, and gives weights to the wrong lists; hence a component with named inputs.",
+            "the connections, and gives weights to the wrong lists. This component therefore has named inputs.",
             "merge adds raw scores, so rankers must already be on one scale; the distribution-based mode ignores "
             "weights and is not offered.",
             "Equal sums keep the order in which the documents were first seen.",

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from genm.export.quoting import py_literal
+from genm.export.quoting import PYTHON, py_literal
 from genm.export.simulation import add_reciprocal
-from genm.export.target import Document, Guide, Lists, Order, Setting, Target, Technique, WeightRule, Window
+from genm.export.target import Code, Guide, Lists, Order, Payload, Setting, Target, Technique, Window
 from genm.normalizers import Normalizer
 
 
@@ -19,7 +19,7 @@ def compose(order: Order) -> dict[str, Any]:
     }
 
 
-def render(document: Document) -> str:
+def render(document: Payload) -> str:
     """Return a Python function that makes the retriever."""
     depths = dict(zip(document["rankers"], document["depths"], strict=True))
     return f'''"""A retriever with learned weights."""
@@ -41,7 +41,7 @@ def learned_retriever(retrievers):
 '''
 
 
-def simulate(document: Document, lists: Lists) -> dict[str, float]:
+def simulate(document: Payload, lists: Lists) -> dict[str, float]:
     """Add weight / (c + rank) over what each retriever returns."""
     fused: dict[str, float] = {}
     for scores, weight, depth in zip(lists, document["weights"], document["depths"], strict=True):
@@ -50,6 +50,7 @@ def simulate(document: Document, lists: Lists) -> dict[str, float]:
     return fused
 
 
+PLACE = 130
 TARGETS = (
     Target(
         name="langchain",
@@ -58,12 +59,8 @@ TARGETS = (
         techniques=(Technique("rrf", Normalizer("reciprocal"), frozenset({"k"}), whole={"k": (0, 10**9)}),),
         shared=frozenset({"k"}),
         window=Window(4, each=True),
-        weights=WeightRule(),
-        compose=compose,
-        render=render,
-        simulate=simulate,
-        media_type="text/x-python",
-        suffix="py",
+        code=Code(compose, simulate, render),
+        file=PYTHON,
         guide=Guide(
             index="""bm25 = BM25Retriever.from_documents(documents, k=100)
 dense = vector_store.as_retriever(search_kwargs={"k": 100})""",
@@ -79,8 +76,8 @@ documents = learned_retriever({"bm25": bm25, "dense": dense}).invoke(text)""",
             Setting("id_key", "", "the metadata key that tells documents apart; their text if left out", "name"),
         ),
         notes=(
-            "Retrievers return 4 documents unless told: give each as many as it had in training.",
-            "Documents are told apart by their text, or by id_key if it is set.",
+            "Retrievers return 4 documents by default: set each to its depth in training.",
+            "Documents are identified by their text, or by id_key if it is set.",
             "Equal sums keep the order in which the documents were first seen.",
         ),
         sources=("langchain-ai/langchain: EnsembleRetriever.weighted_reciprocal_rank",),

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from genm.export.quoting import py_literal
+from genm.export.quoting import PYTHON, py_literal
 from genm.export.settings import SIZE
 from genm.export.simulation import add_weighted, top
-from genm.export.target import Document, Guide, Lists, Order, Target, Technique, WeightRule, Window
+from genm.export.target import Code, Guide, Lists, Order, Payload, Target, Technique, Window
 from genm.normalizers import Normalizer
 
 
@@ -20,7 +20,7 @@ def compose(order: Order) -> dict[str, Any]:
     }
 
 
-def render(document: Document) -> str:
+def render(document: Payload) -> str:
     """Return a Python function that makes the retriever."""
     depths = dict(zip(document["rankers"], document["depths"], strict=True))
     return f'''"""A retriever with learned weights."""
@@ -46,7 +46,7 @@ def learned_retriever(retrievers, similarity_top_k={document["size"]}):
 '''
 
 
-def simulate(document: Document, lists: Lists) -> dict[str, float]:
+def simulate(document: Payload, lists: Lists) -> dict[str, float]:
     """Scale each list between its ends, or between three deviations from its mean, and add."""
     columns = []
     for scores, depth in zip(lists, document["depths"], strict=True):
@@ -67,6 +67,7 @@ def _ends(values: list[float], mode: str) -> tuple[float, float]:
     return mean - 3 * deviation, mean + 3 * deviation
 
 
+PLACE = 140
 TARGETS = (
     Target(
         name="llamaindex",
@@ -81,12 +82,8 @@ TARGETS = (
             ),
         ),
         window=Window(2, each=True),
-        weights=WeightRule(),
-        compose=compose,
-        render=render,
-        simulate=simulate,
-        media_type="text/x-python",
-        suffix="py",
+        code=Code(compose, simulate, render),
+        file=PYTHON,
         guide=Guide(
             index="""bm25 = BM25Retriever.from_defaults(nodes=nodes, similarity_top_k=100)
 dense = index.as_retriever(similarity_top_k=100)""",
@@ -102,8 +99,8 @@ nodes = learned_retriever({"bm25": bm25, "dense": dense}).retrieve(text)""",
             "The reciprocal rank mode ignores retriever_weights, so it is not offered.",
             "num_queries is 1: with more, an LLM writes further queries and the scores are shared among them.",
             "A list of equal scores becomes 1, but 0 if these scores are not above 0; training has 1 for both.",
-            "Retrievers return 2 nodes unless told: give each as many as it had in training.",
-            "Nodes are told apart by a hash of their text and metadata: two with the same of both count as one.",
+            "Retrievers return 2 nodes by default: set each to its depth in training.",
+            "Nodes with the same text and metadata count as one: they are compared by a hash of both.",
         ),
         sources=("run-llama/llama_index: QueryFusionRetriever._relative_score_fusion",),
     ),

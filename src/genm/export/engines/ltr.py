@@ -5,10 +5,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from genm.errors import ExportError
-from genm.export.quoting import to_json
 from genm.export.settings import folded
 from genm.export.simulation import every_doc
-from genm.export.target import Document, Guide, Lists, Order, Setting, Target, Technique, WeightRule, Window
+from genm.export.target import Code, Guide, Lists, Order, Payload, Setting, Target, Technique, Weights, Window
 from genm.normalizers import Normalizer
 
 FEATURE = Setting("feature", "", "the feature's name in the store; the ranker's if left out", "name")
@@ -30,7 +29,7 @@ def compose(order: Order) -> dict[str, Any]:
     return {"model": {"name": order.settings["name"], "model": inner}}
 
 
-def simulate(document: Document, lists: Lists) -> dict[str, float]:
+def simulate(document: Payload, lists: Lists) -> dict[str, float]:
     """Score every candidate by every feature, 0 where the feature's query does not match."""
     inner = document["model"]["model"]
     weights = json.loads(inner["definition"])
@@ -82,6 +81,7 @@ def line_techniques(word: str) -> tuple[Technique, ...]:
     )
 
 
+PLACE = 30
 TARGETS = (
     Target(
         name="ltr",
@@ -89,10 +89,8 @@ TARGETS = (
         versions="OpenSearch 2.19 and later with opensearch-learning-to-rank; Elasticsearch with the o19s plugin",
         techniques=line_techniques("min_max"),
         window=Window(10, rerank=True),
-        weights=WeightRule(least=None),
-        compose=compose,
-        render=to_json,
-        simulate=simulate,
+        weights=Weights(least=None),
+        code=Code(compose, simulate),
         guide=Guide(
             index="""PUT /_ltr
 

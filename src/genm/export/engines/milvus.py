@@ -4,10 +4,10 @@ import math
 from typing import Any
 
 from genm.errors import ExportError
-from genm.export.quoting import py_literal
+from genm.export.quoting import PYTHON, py_literal
 from genm.export.settings import FIELD, SIZE, TYPE
 from genm.export.simulation import add_weighted, top
-from genm.export.target import Document, Guide, Lists, Order, Part, Setting, Target, Technique, WeightRule, Window
+from genm.export.target import Code, Guide, Lists, Order, Part, Payload, Setting, Target, Technique, Weights, Window
 from genm.normalizers import ENGINES, Normalizer
 
 _METRICS = ("BM25", "COSINE", "IP", "L2")
@@ -37,7 +37,7 @@ def compose(order: Order) -> dict[str, Any]:
     }
 
 
-def render(document: Document) -> str:
+def render(document: Payload) -> str:
     """Return a Python function that searches."""
     requests = "\n".join(
         f"""        AnnSearchRequest(
@@ -69,7 +69,7 @@ def search(client, queries, limit={document["limit"]}):
 '''
 
 
-def simulate(document: Document, lists: Lists) -> dict[str, float]:
+def simulate(document: Payload, lists: Lists) -> dict[str, float]:
     """Map every score by its metric and add; L2 lists hold the distances' negatives, higher is better."""
     normed = document["ranker"]["norm_score"]
     columns = [
@@ -105,6 +105,7 @@ def _metric(part: Part) -> str:
     return part.technique
 
 
+PLACE = 70
 TARGETS = (
     Target(
         name="milvus",
@@ -118,13 +119,10 @@ TARGETS = (
             Technique(_RAW, Normalizer("none"), group="raw"),
         ),
         window=Window(10, each=True, most=16_384),
-        weights=WeightRule(most=1.0),
+        weights=Weights(most=1.0),
         words={"text": "BM25", "vector": "COSINE"},
-        compose=compose,
-        render=render,
-        simulate=simulate,
-        media_type="text/x-python",
-        suffix="py",
+        code=Code(compose, simulate, render),
+        file=PYTHON,
         guide=Guide(
             index="""from pymilvus import DataType, Function, FunctionType
 
@@ -147,7 +145,7 @@ hits = search(client, {"bm25": text, "dense": vector})[0]""",
         ranker_settings=(
             TYPE,
             FIELD,
-            Setting("metric", "", "the field's metric; told by the normaliser", choices=_METRICS),
+            Setting("metric", "", "the field's metric; by default the normaliser's", choices=_METRICS),
         ),
         notes=(
             "With norm_score on, scores are mapped by fixed functions of the metric, BM25 2 atan(s) / pi, COSINE "

@@ -8,7 +8,7 @@ from genm.errors import ExportError
 from genm.export.quoting import document_field, to_json
 from genm.export.settings import FIELD, QUERY, SIZE, TYPE, VECTOR, folded, vector
 from genm.export.simulation import add_weighted, top
-from genm.export.target import Document, Guide, Lists, Order, Part, Setting, Target, Technique, WeightRule, Window
+from genm.export.target import Code, Guide, Lists, Order, Part, Payload, Setting, Target, Technique, Window
 from genm.normalizers import ENGINES, Normalizer
 
 
@@ -28,12 +28,12 @@ def compose(order: Order) -> dict[str, Any]:
     return {"pipeline": [{"$scoreFusion": fusion}, {"$limit": order.count("size")}]}
 
 
-def render(document: Document) -> str:
+def render(document: Payload) -> str:
     """Return the list of stages as JSON."""
     return to_json(document["pipeline"])
 
 
-def simulate(document: Document, lists: Lists) -> dict[str, float]:
+def simulate(document: Payload, lists: Lists) -> dict[str, float]:
     """Normalise each pipeline's window, then average; a document that a pipeline lacks has 0 there."""
     fusion = document["pipeline"][0]["$scoreFusion"]
     pipelines, kind = fusion["input"]["pipelines"], fusion["input"]["normalization"]
@@ -85,6 +85,7 @@ def _pipeline(part: Part, order: Order) -> list[dict[str, Any]]:
     ]
 
 
+PLACE = 100
 TARGETS = (
     Target(
         name="mongodb",
@@ -96,10 +97,7 @@ TARGETS = (
             Technique("none", Normalizer("none"), line="slope", group="none"),
         ),
         window=Window(None, each=True),
-        weights=WeightRule(),
-        compose=compose,
-        render=render,
-        simulate=simulate,
+        code=Code(compose, simulate, render),
         guide=Guide(
             index="""db.articles.createSearchIndex("default", {mappings: {dynamic: true}})
 db.articles.createSearchIndex("vector_index", "vectorSearch", {

@@ -4,10 +4,9 @@ import math
 from typing import Any
 
 from genm.errors import ExportError
-from genm.export.quoting import to_json
 from genm.export.settings import FIELD, OWN, QUERY, SIZE, TYPE, VECTOR, own_query, vector
 from genm.export.simulation import add_reciprocal, every_doc, single, top
-from genm.export.target import Document, Guide, Lists, Order, Part, Setting, Target, Technique, WeightRule, Window
+from genm.export.target import Code, Guide, Lists, Order, Part, Payload, Setting, Target, Technique, Weights, Window
 from genm.normalizers import ENGINES, Normalizer
 
 _LEAST = 0.001  # what a retrieved document keeps where the formula gives 0
@@ -50,9 +49,9 @@ def compose_rrf(order: Order) -> dict[str, Any]:
     return _search(order, {"score-ranker-processor": {"combination": combination}})
 
 
-def simulate_scores(document: Document, lists: Lists) -> dict[str, float]:
-    """Normalise each window, then take the weighted mean; a negative score counts neither way."""
-    processor, window = _told(document, "normalization-processor")
+def simulate_scores(document: Payload, lists: Lists) -> dict[str, float]:
+    """Normalise each window, then take the weighted mean; a negative score is left out of the mean."""
+    processor, window = _processor(document, "normalization-processor")
     normalization, weights = processor["normalization"], processor["combination"]["parameters"]["weights"]
     parameters = normalization.get("parameters", {})
     columns = []
@@ -69,14 +68,14 @@ def simulate_scores(document: Document, lists: Lists) -> dict[str, float]:
     return fused
 
 
-def simulate_rrf(document: Document, lists: Lists) -> dict[str, float]:
+def simulate_rrf(document: Payload, lists: Lists) -> dict[str, float]:
     """Add weight / (rank_constant + rank) over the windows."""
-    processor, window = _told(document, "score-ranker-processor")
+    processor, window = _processor(document, "score-ranker-processor")
     combination = processor["combination"]
     return add_reciprocal(lists, combination["parameters"]["weights"], combination["rank_constant"], window)
 
 
-def _normalized(scores: dict[str, float], technique: str, lower: Document, upper: Document) -> dict[str, float]:
+def _normalized(scores: dict[str, float], technique: str, lower: Payload, upper: Payload) -> dict[str, float]:
     values = list(scores.values())
     if not values:
         return {}
@@ -100,7 +99,7 @@ def _z_score(score: float, mean: float, sd: float, high: float, low: float) -> f
     return max((score - mean) / sd, 0.0) or _LEAST
 
 
-def _min_max(score: float, low: float, high: float, lower: Document, upper: Document) -> float:
+def _min_max(score: float, low: float, high: float, lower: Payload, upper: Payload) -> float:
     if low == high:
         return 1.0
     bottom, top_end = low, high
@@ -149,7 +148,7 @@ def _sub_query(part: Part, order: Order) -> dict[str, Any]:
     return {"knn": {field: {"vector": vector(part), "k": order.window}}}
 
 
-def _told(document: Document, processor: str) -> tuple[dict[str, Any], int | None]:
+def _processor(document: Payload, processor: str) -> tuple[dict[str, Any], int | None]:
     pipeline = document.get("search_pipeline", document)
     hybrid = document.get("query", {}).get("hybrid", {})
     return pipeline["phase_results_processors"][0][processor], hybrid.get("pagination_depth")
@@ -192,8 +191,7 @@ _NOTES = (
 )
 _COMMON: dict[str, Any] = {
     "window": Window(10, most=10_000),
-    "weights": WeightRule(most=1.0, sum_to_one=True),
-    "render": to_json,
+    "weights": Weights(most=1.0, sum_to_one=True),
     "guide": _GUIDE,
     "n_rankers": (1, 5),
     "settings": (QUERY, SIZE, _FORM),
@@ -201,6 +199,7 @@ _COMMON: dict[str, Any] = {
     "sources": _SOURCES,
 }
 
+PLACE = 20
 TARGETS = (
     Target(
         name="opensearch",
@@ -220,8 +219,7 @@ TARGETS = (
                 group="z_score",
             ),
         ),
-        compose=compose_scores,
-        simulate=simulate_scores,
+        code=Code(compose_scores, simulate_scores),
         notes=(
             "min_max gives the lowest retrieved document 0.001, not 0; z_score gives every document below the "
             "mean 0.001.",
@@ -237,8 +235,7 @@ TARGETS = (
         versions="2.19 and later (weights from 3.1)",
         techniques=(Technique("rrf", ENGINES["opensearch-rrf"], frozenset({"k"}), whole={"k": (1, 10_000)}),),
         shared=frozenset({"k"}),
-        compose=compose_rrf,
-        simulate=simulate_rrf,
+        code=Code(compose_rrf, simulate_rrf),
         notes=_NOTES,
         **_COMMON,
     ),

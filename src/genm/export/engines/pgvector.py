@@ -4,10 +4,10 @@
 
 from typing import Any, Literal
 
-from genm.export.quoting import one_line, sql_name, sql_text
+from genm.export.quoting import SQL, one_line, sql_name, sql_text
 from genm.export.settings import FIELD, SIZE
 from genm.export.simulation import add_weighted, every_doc, filled, normalized, top
-from genm.export.target import Document, Guide, Lists, Order, Part, Setting, Target, Technique, WeightRule, Window
+from genm.export.target import Code, Guide, Lists, Order, Part, Payload, Setting, Target, Technique, Weights, Window
 from genm.normalizers import Normalizer, NormalizerKind
 
 _LOW, _HIGH = "min(score) OVER ()", "max(score) OVER ()"
@@ -141,7 +141,7 @@ def compose(order: Order) -> dict[str, Any]:
     }
 
 
-def render(document: Document) -> str:
+def render(document: Payload) -> str:
     """Return the statement; every ranker has a list, cut at its window, and its normalised scores."""
     lines = [f"-- ${i}: {what}" for i, what in enumerate(document["parameters"], start=1)]
     ctes = []
@@ -163,7 +163,7 @@ def render(document: Document) -> str:
     return "\n".join(lines) + "\n"
 
 
-def simulate(document: Document, lists: Lists) -> dict[str, float]:
+def simulate(document: Payload, lists: Lists) -> dict[str, float]:
     """Cut each list, normalise it step by step, give the missing their value, add."""
     cut = [top(scores, r["limit"]) for scores, r in zip(lists, document["rankers"], strict=True)]
     docs = every_doc(cut)
@@ -174,7 +174,7 @@ def simulate(document: Document, lists: Lists) -> dict[str, float]:
     return add_weighted(columns, [ranker["weight"] for ranker in document["rankers"]])
 
 
-def _list_sql(ranker: Document, document: Document) -> str:
+def _list_sql(ranker: Payload, document: Payload) -> str:
     table, key, field, limit = document["table"], document["id"], ranker["field"], ranker["limit"]
     placeholder = f"${ranker['parameter']}"
     if ranker["type"] == "scores":
@@ -223,6 +223,7 @@ def _ranker(part: Part, parameters: list[str], order: Order) -> dict[str, Any]:
     }
 
 
+PLACE = 120
 TARGETS = (
     Target(
         name="pgvector",
@@ -239,12 +240,9 @@ TARGETS = (
             for kind in _KINDS
         ),
         window=Window(None, each=True),
-        weights=WeightRule(least=None),
-        compose=compose,
-        render=render,
-        simulate=simulate,
-        media_type="application/sql",
-        suffix="sql",
+        weights=Weights(least=None),
+        code=Code(compose, simulate, render),
+        file=SQL,
         guide=Guide(
             index="""CREATE EXTENSION vector;
 CREATE TABLE articles (id text PRIMARY KEY, text text, embedding vector(384));

@@ -6,10 +6,9 @@ from typing import Any
 from genm.errors import ExportError
 from genm.export.engines.ltr import line_techniques
 from genm.export.normalizer_match import line_of
-from genm.export.quoting import to_json
 from genm.export.settings import FIELD, SIZE, TYPE, VECTOR, folded, vector
 from genm.export.simulation import every_doc, top
-from genm.export.target import Document, Guide, Lists, Order, Part, Setting, Target, Technique, WeightRule, Window
+from genm.export.target import Code, Guide, Lists, Order, Part, Payload, Setting, Target, Technique, Weights, Window
 from genm.normalizers import Normalizer
 
 _SPARSE = Setting(
@@ -48,7 +47,7 @@ def compose_rrf(order: Order) -> dict[str, Any]:
     }
 
 
-def simulate_formula(document: Document, lists: Lists) -> dict[str, float]:
+def simulate_formula(document: Payload, lists: Lists) -> dict[str, float]:
     """Evaluate the formula for every document of the union."""
     cut = [top(scores, p["limit"]) for scores, p in zip(lists, document["prefetch"], strict=True)]
     query = document["query"]
@@ -59,7 +58,7 @@ def simulate_formula(document: Document, lists: Lists) -> dict[str, float]:
     return fused
 
 
-def simulate_rrf(document: Document, lists: Lists) -> dict[str, float]:
+def simulate_rrf(document: Payload, lists: Lists) -> dict[str, float]:
     """Add 1 / (k + (position + 1) / weight - 1), positions from 0: the weight bends the rank."""
     rrf = document["query"]["rrf"]
     fused: dict[str, float] = {}
@@ -119,22 +118,21 @@ answer = client.query_points("articles", prefetch=request.prefetch, query=reques
 _SOURCES = ("qdrant.tech documentation: hybrid queries, search relevance (formula)",)
 _COMMON: dict[str, Any] = {
     "window": Window(10, each=True),
-    "render": to_json,
     "guide": _GUIDE,
     "settings": (SIZE,),
     "ranker_settings": (TYPE, FIELD, VECTOR, _SPARSE),
     "sources": _SOURCES,
 }
 
+PLACE = 60
 TARGETS = (
     Target(
         name="qdrant",
         title="Qdrant formula",
         versions="1.14 and later",
         techniques=line_techniques("formula"),
-        weights=WeightRule(least=None),
-        compose=compose_formula,
-        simulate=simulate_formula,
+        weights=Weights(least=None),
+        code=Code(compose_formula, simulate_formula),
         notes=(
             "The formula sees raw scores: only fixed bounds can be folded in, no statistics of the list.",
             "What a missing document gets is written as a default, since without one the query fails.",
@@ -151,9 +149,8 @@ TARGETS = (
         versions="1.16 and later for k, 1.17 and later for weights",
         techniques=(Technique("rrf", Normalizer("reciprocal"), frozenset({"k"}), whole={"k": (0, 2**31 - 2)}),),
         shared=frozenset({"k"}),
-        weights=WeightRule(equal=True),
-        compose=compose_rrf,
-        simulate=simulate_rrf,
+        weights=Weights(equal=True),
+        code=Code(compose_rrf, simulate_rrf),
         notes=(
             "A weight divides the rank, 1 / (k + (position + 1) / weight - 1), instead of multiplying the score: "
             "doubling all weights changes the ranking, and weights learned for w / (k + rank) do not transfer.",

@@ -3,10 +3,10 @@
 import math
 from typing import Any
 
-from genm.export.quoting import cli_word, plain_name, query_words
+from genm.export.quoting import FileType, cli_word, plain_name, query_words
 from genm.export.settings import FIELD, QUERY, SIZE, TYPE, folded, one_of_each
 from genm.export.simulation import add_weighted, top
-from genm.export.target import Document, Guide, Lists, Order, Setting, Target, Technique, WeightRule, Window
+from genm.export.target import Code, Guide, Lists, Order, Payload, Setting, Target, Technique, Window
 from genm.normalizers import Normalizer
 
 _TITLE = "Redis FT.HYBRID"
@@ -32,7 +32,7 @@ def compose(order: Order) -> dict[str, Any]:
     }
 
 
-def render(document: Document) -> str:
+def render(document: Payload) -> str:
     """Return the command for redis-cli; $vector stands for the query's vector as bytes."""
     words = f"@{document['text_field']}:({query_words(document['query'])})"
     lines = [
@@ -46,7 +46,7 @@ def render(document: Document) -> str:
     return " ".join(lines) + "\n"
 
 
-def simulate(document: Document, lists: Lists) -> dict[str, float]:
+def simulate(document: Payload, lists: Lists) -> dict[str, float]:
     """Add ALPHA times the text score and BETA times the vector's; cosine lists are mapped to (1 + s) / 2."""
     weights, columns = [], []
     for name, scores in zip(document["rankers"], lists, strict=True):
@@ -60,6 +60,7 @@ def _share(technique: str, coefficient: float, weight: float) -> float:
     return weight if technique == "cosine" else coefficient  # Redis itself halves and shifts the cosine
 
 
+PLACE = 110
 TARGETS = (
     Target(
         name="redis",
@@ -70,14 +71,10 @@ TARGETS = (
             Technique("cosine", Normalizer("none", scale=0.5, shift=0.5), scores=(-1.0, 1.0)),
         ),
         window=Window(20),
-        weights=WeightRule(),
         n_rankers=(2, 2),
         pair=True,
-        compose=compose,
-        render=render,
-        simulate=simulate,
-        media_type="text/plain",
-        suffix="redis",
+        code=Code(compose, simulate, render),
+        file=FileType("text/plain", "redis"),
         guide=Guide(
             index="""FT.CREATE articles ON HASH PREFIX 1 article: SCHEMA text TEXT \\
   embedding VECTOR HNSW 6 TYPE FLOAT32 DIM 384 DISTANCE_METRIC COSINE""",

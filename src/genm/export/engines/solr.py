@@ -3,9 +3,8 @@
 from typing import Any
 
 from genm.export.engines.ltr import FEATURE, feature_names, fixed_ends, line_techniques, score_candidates
-from genm.export.quoting import to_json
 from genm.export.settings import folded
-from genm.export.target import Document, Guide, Lists, Order, Setting, Target, WeightRule, Window
+from genm.export.target import Code, Guide, Lists, Order, Payload, Setting, Target, Weights, Window
 
 
 def compose(order: Order) -> dict[str, Any]:
@@ -30,7 +29,7 @@ def compose(order: Order) -> dict[str, Any]:
     }
 
 
-def simulate(document: Document, lists: Lists) -> dict[str, float]:
+def simulate(document: Payload, lists: Lists) -> dict[str, float]:
     """Score every candidate by every feature, 0 where a feature has no value."""
     ends = {
         feature["name"]: (float(feature["norm"]["params"]["min"]), float(feature["norm"]["params"]["max"]))
@@ -41,6 +40,7 @@ def simulate(document: Document, lists: Lists) -> dict[str, float]:
     return score_candidates(lists, [(f["name"], weights[f["name"]]) for f in document["features"]], ends)
 
 
+PLACE = 90
 TARGETS = (
     Target(
         name="solr",
@@ -48,10 +48,8 @@ TARGETS = (
         versions="6.4 and later with the ltr module; the model is the same in 9 and 10",
         techniques=line_techniques("MinMaxNormalizer"),
         window=Window(None, rerank=True),
-        weights=WeightRule(least=None),
-        compose=compose,
-        render=to_json,
-        simulate=simulate,
+        weights=Weights(least=None),
+        code=Code(compose, simulate),
         guide=Guide(
             index="""PUT /solr/articles/schema/feature-store
 [

@@ -3,9 +3,9 @@
 import math
 from typing import Any
 
-from genm.export.quoting import feature_text, plain_name
+from genm.export.quoting import FileType, feature_text, plain_name
 from genm.export.simulation import every_doc, top
-from genm.export.target import Document, Guide, Lists, Order, Part, Setting, Target, Technique, WeightRule, Window
+from genm.export.target import Code, Guide, Lists, Order, Part, Payload, Setting, Target, Technique, Weights, Window
 from genm.normalizers import ENGINES, Normalizer
 
 _SCALED = frozenset({"scale", "shift", "missing"})
@@ -24,7 +24,7 @@ def compose(order: Order) -> dict[str, Any]:
     }
 
 
-def render(document: Document) -> str:
+def render(document: Payload) -> str:
     """Return the rank profile's text."""
     inputs = [f"        query(w_{r['name']}) double: {r['weight']!r}" for r in document["rankers"]]
     inputs += [
@@ -53,7 +53,7 @@ def render(document: Document) -> str:
     return "\n".join(lines) + "\n"
 
 
-def simulate(document: Document, lists: Lists) -> dict[str, float]:
+def simulate(document: Payload, lists: Lists) -> dict[str, float]:
     """Score every candidate by every feature, 0 where it does not match; lists are all the candidates."""
     docs = every_doc(lists)
     fused = dict.fromkeys(docs, 0.0)
@@ -64,7 +64,7 @@ def simulate(document: Document, lists: Lists) -> dict[str, float]:
     return fused
 
 
-def _normalized(ranker: Document, feature: dict[str, float]) -> dict[str, float]:
+def _normalized(ranker: Payload, feature: dict[str, float]) -> dict[str, float]:
     kind, lower, upper = ranker["kind"], ranker["lower"], ranker["upper"]
     if kind == "reciprocal":
         return {doc: 1.0 / (ranker["k"] + place) for place, doc in enumerate(top(feature, None), start=1)}
@@ -81,8 +81,11 @@ def _normalized(ranker: Document, feature: dict[str, float]) -> dict[str, float]
     return feature
 
 
-def _expression(ranker: Document) -> str:
-    name, kind = f"ranker_{ranker['name']}", ranker["kind"]  # a prefix, lest a ranker called bm25 hide the feature
+def _expression(ranker: Payload) -> str:
+    name, kind = (
+        f"ranker_{ranker['name']}",
+        ranker["kind"],
+    )  # the prefix keeps a ranker called bm25 from hiding the feature
     text = {
         "none": name,
         "minmax": f"normalize_linear({name})",
@@ -117,6 +120,7 @@ def _ranker(part: Part) -> dict[str, Any]:
     }
 
 
+PLACE = 40
 TARGETS = (
     Target(
         name="vespa",
@@ -133,12 +137,9 @@ TARGETS = (
             Technique("sigmoid", Normalizer("sigmoid", missing=0.5), _SCALED),
         ),
         window=Window(100, rerank=True),
-        weights=WeightRule(least=None),
-        compose=compose,
-        render=render,
-        simulate=simulate,
-        media_type="text/plain",
-        suffix="profile",
+        weights=Weights(least=None),
+        code=Code(compose, simulate, render),
+        file=FileType("text/plain", "profile"),
         guide=Guide(
             index="""schema article {
     document article {

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from genm.export.quoting import py_literal
+from genm.export.quoting import PYTHON, py_literal
 from genm.export.settings import FIELD, SIZE, TYPE, one_of_each, size_within
 from genm.export.simulation import add_reciprocal, add_weighted, top
-from genm.export.target import Document, Guide, Lists, Order, Setting, Target, Technique, WeightRule, Window
+from genm.export.target import Code, Guide, Lists, Order, Payload, Setting, Target, Technique, Window
 from genm.normalizers import ENGINES, Normalizer
 
 _WORDS = {"relativeScoreFusion": "RELATIVE_SCORE", "rankedFusion": "RANKED"}
@@ -26,7 +26,7 @@ def compose(order: Order) -> dict[str, Any]:
     }
 
 
-def render(document: Document) -> str:
+def render(document: Payload) -> str:
     """Return a Python function that searches a collection."""
     target = (
         f"\n        target_vector={py_literal(document['target_vector'])}," if document["target_vector"] else ""
@@ -49,7 +49,7 @@ def search(collection, query, vector=None, limit={document["limit"]}):
 '''
 
 
-def simulate(document: Document, lists: Lists) -> dict[str, float]:
+def simulate(document: Payload, lists: Lists) -> dict[str, float]:
     """Scale each window to 0..1 (or take 1 / (59 + rank)) and blend by alpha."""
     alpha, window = document["alpha"], document["window"]
     weights = [alpha if name == document["vector_ranker"] else 1.0 - alpha for name in document["rankers"]]
@@ -63,6 +63,7 @@ def simulate(document: Document, lists: Lists) -> dict[str, float]:
     return add_weighted(columns, weights)
 
 
+PLACE = 50
 TARGETS = (
     Target(
         name="weaviate",
@@ -73,14 +74,10 @@ TARGETS = (
             Technique("rankedFusion", Normalizer("reciprocal", k=59.0), group="ranks"),
         ),
         window=Window(100, least=100, most=100),
-        weights=WeightRule(),
         n_rankers=(2, 2),
         pair=True,
-        compose=compose,
-        render=render,
-        simulate=simulate,
-        media_type="text/x-python",
-        suffix="py",
+        code=Code(compose, simulate, render),
+        file=PYTHON,
         guide=Guide(
             index="""from weaviate.classes.config import Configure, DataType, Property
 

@@ -1,4 +1,4 @@
-"""The figures of the experiment, one module each."""
+"""The figures of the experiment."""
 
 from collections.abc import Callable, Iterator
 
@@ -7,12 +7,10 @@ import numpy as np
 from genm.align import Aligned
 from genm.progress import Progress, silent
 from genm.reproduce.figures.learning import draw_learning, learning_curves
-from genm.reproduce.figures.objective import draw_objective, draw_smoothing, pair_of
-from genm.reproduce.figures.recall import draw_recall
-from genm.reproduce.figures.sigmoid import draw_sigmoid
+from genm.reproduce.figures.objective import draw_objective, draw_sigmoid, draw_smoothing, pair_of
+from genm.reproduce.figures.results import draw_recall, draw_summary
 from genm.reproduce.figures.simplex import draw_simplex, landscape_of
 from genm.reproduce.figures.style import Drawing
-from genm.reproduce.figures.summary import draw_summary
 from genm.reproduce.results import CollectionResult, Results
 
 __all__ = ["Drawing", "draw_figures"]

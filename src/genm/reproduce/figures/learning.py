@@ -124,7 +124,7 @@ def _caption(curves: Curves, collection: str) -> str:
         said.append(
             f"{method} ends between {min(ends):.3f} and {max(ends):.3f}; on average its first iteration brings "
             f"{np.mean(first):+.3f} and all later ones {np.mean(rest):+.3f}; from {falls} of {len(by_start)} "
-            f"starts it falls on the way by more than the tolerance"
+            f"starts it falls in between by more than the tolerance"
         )
     return (
         f"Learning curves on {collection} from every binary start ({names}), with the printed steps 1/t, free "

@@ -39,7 +39,7 @@ _LOOKS: dict[str, tuple[str, str, str, str]] = {
     "gEnM.ON": ("#000000", "#ffffff", "-", "o"),
     "exact": ("#000000", "#ffffff", ":", "D"),
 }
-"""Colour, edge, dash and marker of each method's way: seen on every colour of the map, told apart without any."""
+"""Colour, edge, dash and marker of each method's path: visible on every colour, distinct without colour."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,7 +71,7 @@ def paths_from(starts: Floats, aligned: Aligned) -> list[Path]:
 
 def _paths_of(method: str, fuser: Fuser, aligned: Aligned, n_starts: int) -> list[Path]:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # where a way breaks off is seen on the drawing
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the drawing shows where a path ends early
         fuser.fit(aligned)
     return [
         Path(method, s, np.array([step.weights for step in fuser.history_ if step.start == s]))
@@ -151,7 +151,7 @@ def draw_simplex(found: SimplexMap, collection: str) -> Drawing:
         f"of all, {problem.exact(best):.4f} at {weights}; a search of the whole triangle proves that no weights "
         f"reach more than {max(found.optimum.upper, problem.exact(best)):.4f}. No query is held out here."
     )
-    return Drawing("simplex", "All weights of three rankers, and how the fusers climb", caption, svg)
+    return Drawing("simplex", "All weights of three rankers, and the paths of the fusers", caption, svg)
 
 
 def _place(weights: Floats) -> Floats:
