@@ -185,7 +185,7 @@ class Evidence:
     def verdict(self) -> str:
         """Say in a sentence what the weights beat and what they do not, the strongest rival first."""
         if len(self.singles) == 1:
-            return "There is one ranker: there is nothing to fuse and nothing to gain."
+            return "There is only one ranker: there is nothing to fuse."
         strongest, name = self.outcome(self.strongest), self.label(self.strongest)
         subject = "the weights, which are all equal," if self.is_uniform else "the learned weights"
         figures, where = self.figures(self.strongest), f"Held out, {subject}"
