@@ -89,7 +89,7 @@ def test_a_single_query_has_no_interval():
 
 def test_evidence_is_drawn_as_gains_and_as_weights(gathered):
     _, evidence = gathered
-    assert names(evidence.plot().yaxis) == [f"over {name}" for name in evidence.gains]
+    assert names(evidence.plot().yaxis) == ["over r0", "over RRF"]
     weights = evidence.plot_weights()
     assert names(weights.yaxis) == ["r0", "r1"]
     assert "learned without each fold" in weights.get_xlabel()

@@ -179,7 +179,7 @@ def test_what_training_returns_is_shown_whole(shown):
 def test_weights_have_names(shown):
     assert shown["fuser"].ranker_weights_ == shown["model"].ranker_weights == {"dense": 0.5, "bm25": 0.5}
     assert repr(shown["held out"]).startswith("<HeldOut AP 0.")
-    assert "over the best single ranker" in repr(shown["evidence"])
+    assert f"over {shown['evidence'].label(shown['evidence'].strongest)}" in repr(shown["evidence"])
 
 
 @pytest.mark.needs("pandas")

@@ -9,7 +9,8 @@ from problems import QuickExact
 
 from genm.align import align_runs
 from genm.errors import InputError
-from genm.evidence import gather_evidence, load_evidence
+from genm.evidence import CURRENT, gather_evidence, load_evidence
+from genm.evidence.crossval import measure_queries
 from genm.export import training_rules
 from genm.learn import AutoFuser, BoostFuser, CotrainFuser, EqualFuser, ExactFuser
 from genm.model import Model, load_model
@@ -54,6 +55,24 @@ def test_it_learns_and_measures_as_the_parts_do():
         assert trained.model.method == "enm"
         assert trained.model.training["held_out"] == evidence.held_out.mean
         assert repr(trained).startswith("<Trained <Model by 'enm' for AP: a ")
+
+
+def test_what_is_in_use_is_one_more_rival():
+    weights = train(RUNS, QRELS, current={"a": 3.0, "b": 1.0}, **QUICK).evidence
+    aligned = align_runs(RUNS, QRELS)
+    wanted = measure_queries(aligned, np.array([0.75, 0.25]), "AP")
+    assert weights.rules[CURRENT].tolist() == wanted.tolist()
+    half = Run.from_dict({query: docs for query, docs in TABLES["a"].items() if query in ("q0", "q3")}, name="now")
+    run = train(RUNS, QRELS, current=half, **QUICK).evidence
+    there = [query in ("q0", "q3") for query in run.query_ids]
+    assert run.rules[CURRENT].tolist() == np.where(there, run.singles["a"], 0.0).tolist()
+    assert CURRENT in run.gains
+    with pytest.raises(InputError, match="a run needs qrels"):
+        train(aligned, current=half, **QUICK)
+    with pytest.raises(InputError, match="compared on judged queries"):
+        train(RUNS, current={"a": 1.0})
+    with pytest.raises(InputError, match="found one of 'c'"):
+        train(RUNS, QRELS, current={"c": 1.0}, **QUICK)
 
 
 def test_it_saves_and_reports(tmp_path):

@@ -145,13 +145,14 @@ def comparison(found: Any) -> str:
             f"{contrast.baseline_mean:.4f}",
             *_difference(contrast),
             *(p_text(contrast.corrected[test]) for test in found.tests),
+            contrast.outcome,
         )
         for contrast in found.contrasts
     )
     corrected = "" if found.correction == "none" else ", corrected"
     columns = (
         "Run", "Measure", "Mean", found.baseline, *_difference_columns(found.confidence),
-        *(f"p ({test}{corrected})" for test in found.tests),
+        *(f"p ({test}{corrected})" for test in found.tests), "Outcome",
     )  # fmt: skip
     contrasts = table("Differences", columns, rows, len(found.contrasts), unit="differences", n_text=2)
     return html(f"Comparison with {found.baseline}", _counts(queries=found.n_queries), [contrasts], found.notes)
@@ -199,25 +200,25 @@ def held_out(found: Any) -> str:
 
 def evidence(found: Any) -> str:
     """Show Evidence: the verdict, the gains over each rival, the means of all systems, and the weights by fold."""
-    return html("Evidence", found.verdict(), evidence_tables(found))
+    return html("Evidence", f"{found.verdict()} {found.caveat}".rstrip(), evidence_tables(found))
 
 
 def evidence_tables(found: Any) -> list[Table]:
     """Return the tables of Evidence, for objects that hold one."""
     gains = (
-        (rival, *_difference(gain), p_text(gain.p_values["wilcoxon"]), found.outcome(rival))
-        for rival, gain in found.gains.items()
+        (rival, *_difference(gain), gain.outcome, p_text(gain.p_values["wilcoxon"]))
+        for rival, gain in ((found.label(rival), found.gains[rival]) for rival in found.rivals)
     )
     held = (
         ("learned weights, held out", found.held_out.mean),
         ("learned weights, training", found.mean(found.train)),
     )
-    rivals = {"best single ranker by fold": found.best_single, **found.rules, **found.singles}
-    systems = [*held, *((name, found.mean(values)) for name, values in rivals.items())]
+    rivals = [*found.rules.items(), *found.singles.items()]
+    systems = [*held, *((name, found.mean(values)) for name, values in rivals)]
     means = ((name, f"{mean:.4f}") for name, mean in systems)
-    columns = ("Over", *_difference_columns(found.confidence), "p (wilcoxon)", "Outcome")
+    columns = ("Over", *_difference_columns(found.confidence), "Outcome", "p (wilcoxon)")
     return [
-        table("Gain, held out", columns, gains, len(found.gains), unit="rivals"),
+        table("Gain, held out", columns, gains, len(found.rivals), unit="rivals"),
         table("Means over queries", ("System", str(found.measure)), means, len(systems), unit="systems"),
         _weights_by_fold(tuple(found.singles), found.held_out.weights),
     ]

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Sequence
 
 NONE = "\u2013"
 """Stands where there is no number."""
@@ -39,6 +40,11 @@ def between(low: float | None, high: float | None, places: int = 4) -> str:
 def percent(share: float | None, places: int = 0) -> str:
     """Write a share of one."""
     return NONE if share is None else f"{100 * share:.{places}f}%"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Write names as a sentence lists them."""
+    return " and ".join((", ".join(names[:-1]), names[-1]) if len(names) > 1 else names)
 
 
 def p_value(p: float) -> str:

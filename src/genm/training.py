@@ -13,10 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from genm import display
+from genm._typing import Floats
 from genm.align import Aligned, AlignedOrRuns, Depths, align_runs, as_aligned, named_runs
 from genm.errors import InputError
 from genm.evaluate import Measure, MeasureLike, evaluate_run, parse_measure
 from genm.evidence import (
+    LEARNED,
     Evidence,
     Kept,
     evidence_path,
@@ -25,7 +27,9 @@ from genm.evidence import (
     save_evidence,
     with_evidence,
 )
+from genm.evidence.evidence import current_weights
 from genm.export import find_target, obstacles, training_rules
+from genm.ids import find
 from genm.io import write_text
 from genm.learn import CotrainFuser, EqualFuser, ExactFuser, Fuser, find_method, make_fuser
 from genm.learn.objectives import with_level
@@ -35,8 +39,6 @@ from genm.progress import Progress, silent
 from genm.records import Note, Qrels, Run, check_kind
 from genm.version import __version__
 
-LEARNED = "learned weights"
-"""The row of the learned weights among those of the rankers."""
 FUSED_TAG = "genm"
 """The tag of `genm fuse`, unless it is told another."""
 AUTO = "auto"
@@ -147,6 +149,7 @@ def train(
     normalize: Normalize | None = None,
     depth: Depths = None,
     query_weights: Mapping[str, float] | None = None,
+    current: Mapping[str, float] | Run | None = None,
     target: str | None = None,
     techniques: str | Mapping[str, str] | None = None,
     window: int | None = None,
@@ -163,6 +166,8 @@ def train(
 
     Scores are normalised by "minmax" (without judgments by "zscore") unless `normalize` says otherwise; with "auto"
     the method "auto" chooses. `depth` takes the top of each list; `query_weights` says how much each query counts.
+    `current` is what you use today, one more rival in the evidence: weights by ranker, which multiply the scores as
+    they are normalised here, or a run of the same queries.
     With a `target`, such as "opensearch", the training follows the rules of that engine, so that the model can be
     exported to it. `techniques` (one of the engine's normalisers, or one for each ranker) and `window` choose among
     what it offers. `folds` and `seed` are those of the cross-validation; `seed` also draws the resamples of
@@ -180,6 +185,7 @@ def train(
         target=target,
         techniques=techniques,
         window=window,
+        current=current,
         **options,
     )
     notes: list[Note] = []
@@ -191,7 +197,9 @@ def train(
         if target is not None:
             rules = _rules_of(target, given, techniques, window, notes)
         aligned = align_runs(given, qrels, query_weights=query_weights, progress=progress, **rules)
-    fuser, evidence = _learn(plan, aligned, folds, seed, progress, notes)
+    in_use: Mapping[str, float] | Floats | None
+    in_use = _values_of(current, aligned, qrels, plan) if isinstance(current, Run) else current
+    fuser, evidence = _learn(plan, aligned, folds, seed, progress, notes, in_use)
     read = [note for run in given.values() for note in run.notes]
     read += [] if qrels is None else qrels.notes
     notes += [*read, *aligned.notes]
@@ -251,10 +259,17 @@ def check_training(
     target: str | None = None,
     techniques: str | Mapping[str, str] | None = None,
     window: int | None = None,
+    current: object = None,
     **options: Any,
 ) -> Plan:
     """Refuse what `train` would refuse, given the rankers' names alone: before a file is read."""
     names = tuple(rankers)
+    if current is not None and not judged:
+        raise InputError(
+            "current (--current) is compared on judged queries. Give qrels (--qrels), or leave it out."
+        )
+    if isinstance(current, Mapping) and not isinstance(current, Run):  # a run maps queries to documents
+        current_weights(current, names)
     takes_equal_weights = _check_target(names, target, techniques, window, normalize, depth, method)
     found = find_method(method or (AUTO if judged else CotrainFuser.method))
     if not judged and found.name != "cotrain":
@@ -342,8 +357,24 @@ def _rules_of(
     return {"normalize": rules.normalizers, "depth": rules.depth}
 
 
+def _values_of(current: Run, aligned: Aligned, qrels: Qrels | None, plan: Plan) -> Floats:
+    """Return the measure of the current run for every query; queries that it lacks count 0."""
+    if qrels is None:
+        raise InputError("current: a run needs qrels to be measured. Pass the runs themselves, and qrels.")
+    found = evaluate_run(current, qrels, [plan.measure])
+    place = find(found.queries, aligned.queries)
+    values = found.values[:, 0]
+    return np.where(place >= 0, values[np.maximum(place, 0)], 0.0)
+
+
 def _learn(
-    plan: Plan, aligned: Aligned, folds: int, seed: int, progress: Progress, notes: list[Note]
+    plan: Plan,
+    aligned: Aligned,
+    folds: int,
+    seed: int,
+    progress: Progress,
+    notes: list[Note],
+    current: Mapping[str, float] | Floats | None,
 ) -> tuple[Fuser, Evidence | None]:
     """Fit; with judgments, cross-validate as well."""
     if plan.method is None:
@@ -356,7 +387,7 @@ def _learn(
     if not aligned.labelled:
         return plan.make().fit(aligned), None
     make = _proving_once(plan, progress) if plan.options.get("certify") else plan.make
-    return gather_evidence(aligned, make, plan.measure, folds=folds, seed=seed, progress=progress)
+    return gather_evidence(aligned, make, plan.measure, folds=folds, seed=seed, current=current, progress=progress)
 
 
 def _proving_once(plan: Plan, progress: Progress) -> Callable[[], Fuser]:

@@ -13,7 +13,23 @@ def test_table(genm, sample):
     assert (title, empty) == ("Against bm25, 30 queries", "")
     assert header.split() == ["run", "measure", "mean", "diff", ".95", "interval", "+/-/=", "wilcox", "t", "random"]
     assert [row.split()[:2] for row in rows[:2]] == [["dense", "AP"], ["dense", "P@5"]]
-    assert found.err == "p-values are two-sided and corrected by Holm's method; * is below 0.05.\n"
+    star = "* is a significant difference: corrected p of the t-test below 0.05. Intervals are per row."
+    assert found.err == f"p-values are two-sided and corrected by Holm's method. {star}\n"
+
+
+def test_one_star_by_the_interval(genm, tmp_path, monkeypatch):
+    """A star marks the difference whose interval leaves out 0, whatever other tests say."""
+    monkeypatch.chdir(tmp_path)
+    queries = range(12)
+    (tmp_path / "q").write_text("".join(f"{q} 0 a 1\n" for q in queries))
+    (tmp_path / "x.trec").write_text("".join(f"{q} Q0 b 1 2 x\n{q} Q0 a 2 1 x\n" for q in queries))
+    (tmp_path / "y.trec").write_text("".join(f"{q} Q0 a 1 1 y\n" for q in queries))
+    found = genm("compare", "q", "x.trec", "y.trec", "-m", "AP", "--tests", "wilcoxon")
+    assert "+0.5000* +0.500 +0.500" in " ".join(found.out.split())
+    assert found.out.count("*") == 1
+    assert found.err.endswith("* is a significant difference: the interval leaves out 0.\n")
+    outcome = json.loads(genm("compare", "q", "x.trec", "y.trec", "-m", "AP", "--format", "json").out)
+    assert [one["outcome"] for one in outcome["contrasts"]] == ["better"]
 
 
 def test_json_and_tsv_agree(genm, sample):
@@ -45,7 +61,9 @@ def test_options_reach_the_tests(genm, sample):
     assert usual["contrasts"][0]["p"] != usual["contrasts"][0]["p_corrected"]
     wide, narrow = (found["contrasts"][0]["interval"] for found in (usual, changed))
     assert wide[0] < narrow[0] < narrow[1] < wide[1]
-    assert seeded["contrasts"][0]["interval"] != wide
+    assert seeded["contrasts"][0]["interval"] == wide
+    drawn = [found["contrasts"][0]["p"]["randomization"] for found in (usual, seeded)]
+    assert drawn[0] != drawn[1]
 
 
 def test_a_single_query_has_no_interval(genm, tmp_path, monkeypatch):

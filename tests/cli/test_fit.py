@@ -1,14 +1,13 @@
 import json
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from genm.align import align_runs
 from genm.cli import fit
 from genm.cli.fit import METHODS, suggest_better_rules
 from genm.evidence import RRF, UNIFORM, gather_evidence
-from genm.learn.base import EqualFuser
+from genm.learn.base import FixedWeights
 from genm.read import qrels_from_dict, run_from_dict
 
 RANKERS = ("bm25.trec", "dense.trec")
@@ -170,9 +169,10 @@ def test_table_fits_80_columns_and_says_what_it_means(genm, sample):
     found = genm("fit", "--qrels", "qrels.txt", *RANKERS, "--method", "bat", "--folds", "3")
     assert found.code == 0
     assert "30 queries, 3-fold cross-validation\n" in found.out
-    table = [line for line in found.out.splitlines() if line and "ranker (" not in line]
-    assert max(map(len, table)) <= 80
-    assert "ranker" in found.out.splitlines()[-2]
+    lines = found.out.splitlines()
+    (verdict,) = (line for line in lines if line.startswith("Held out, the learned weights "))
+    assert max(len(line) for line in lines if line != verdict) <= 80
+    assert "of the top 10 of the learned weights has no judgment" in verdict
 
 
 def test_the_title_says_that_queries_are_weighted(genm, sample):
@@ -192,31 +192,63 @@ def test_tsv(genm, sample):
         cells["cv.AP", "learned weights"] - cells["cv.AP", "uniform weights"], abs=2e-6
     )
     assert 0 <= cells["gain.p", "best single ranker"] <= 1
+    for name in ("best single ranker", "bm25", "dense", "uniform weights", "RRF (k=60)"):
+        low, high = cells["gain.low", name], cells["gain.high", name]
+        assert cells["gain.significant", name] == float(low > 0 or high < 0)
 
 
 @pytest.fixture(scope="module")
 def evidence():
     aligned = align_runs([A, B], qrels_from_dict(JUDGED))
-    _, found = gather_evidence(aligned, EqualFuser, "AP", folds=2)
-    even = {name: replace(gain, difference=0.0, low=-0.1, high=0.1) for name, gain in found.gains.items()}
-    return replace(found, gains=even)
+    _, found = gather_evidence(aligned, lambda: FixedWeights((0.7, 0.3)), "AP", folds=2)
+    level = {"difference": 0.0, "low": -0.1, "high": 0.1, "outcome": "perhaps worse"}
+    return replace(found, gains={name: replace(gain, **level) for name, gain in found.gains.items()})
 
 
 @pytest.mark.parametrize(("rule", "use"), [(RRF, "genm fuse --method rrf"), (UNIFORM, "genm fuse --method sum")])
 def test_a_rule_that_beats_learning_is_told_of(evidence, capsys, rule, use):
-    """Whoever reads of the best single ranker alone would serve the worse of two."""
-    assert "no learning" not in evidence.verdict()
+    """A reader who sees the best single ranker only would serve the worse of two."""
     suggest_better_rules(evidence, may_choose=True)
     assert capsys.readouterr().err == ""
-    lost = replace(
-        evidence.gains[rule], difference=-0.1, low=-0.2, high=-0.05, n_worse=5, p_values={"wilcoxon": 1e-9}
+    figures = {"difference": -0.1, "low": -0.2, "high": -0.05, "baseline_mean": 1.0, "outcome": "worse"}
+    worse = replace(evidence, gains={**evidence.gains, rule: replace(evidence.gains[rule], **figures)})
+    shown = f"{worse.label(rule)} (-0.1000 AP, 95% interval -0.2000 to -0.0500)"
+    assert (
+        worse.verdict() == f"Held out, the learned weights lose to the strongest rival, {shown}: use that instead."
     )
-    worse = replace(evidence, gains={**evidence.gains, rule: lost})
-    mean, learned = np.mean(evidence.rules[rule]), evidence.held_out.mean
-    figures = f"What needs no learning does better: {rule} ({mean:.4f} against {learned:.4f} AP, p = 1e-09)."
-    assert worse.verdict().endswith(figures)
     for may_choose, advice in ((False, "Use it"), (True, "Try --normalize auto, or use it")):
         suggest_better_rules(worse, may_choose=may_choose)
         assert capsys.readouterr().err == (
             f"note: held out, what needs no learning does better: {rule}. {advice}: {use}\n"
         )
+
+
+def test_what_is_in_use_today_is_a_rival(genm, sample):
+    words = ("fit", "--qrels", "qrels.txt", *RANKERS, "--method", "bat", "--folds", "2", "--format", "json")
+    weights = json.loads(genm(*words, "--current", "bm25=0.3,dense=0.7").out)
+    assert "current ranking" in weights["gains"]
+    assert genm("fuse", *RANKERS, "--weights", "bm25=0.3,dense=0.7", "-o", "now.trec").code == 0
+    run = json.loads(genm(*words, "--current", "now.trec").out)
+    assert run["baselines"]["current ranking"] == pytest.approx(weights["baselines"]["current ranking"])
+    measured = genm("evaluate", "qrels.txt", "now.trec", "-m", "AP", "--format", "json")
+    assert run["baselines"]["current ranking"] == pytest.approx(json.loads(measured.out)["now"]["mean"]["AP"])
+    assert run["strongest"] in run["gains"]
+    assert "current ranking" in genm(*words[:-2], "--current", "dense=1").out
+
+
+@pytest.mark.parametrize(
+    ("current", "message"),
+    [
+        ("bm25=much", "--current bm25=much: expected NAME=WEIGHT,... or the path of a run; found 'bm25=much'"),
+        ("bm25=1,=2", "found '=2'"),
+        ("sparse=1", "expected weights of bm25, dense; found one of 'sparse'"),
+        ("bm25=0", "at least one of them above 0; found bm25=0"),
+        ("nowhere.trec", "nowhere.trec"),
+    ],
+)
+def test_what_is_in_use_must_be_weights_or_a_run(genm, sample, current, message):
+    assert message in genm("fit", "--qrels", "qrels.txt", *RANKERS, "--current", current).fault
+
+
+def test_what_is_in_use_needs_judgments(genm, sample):
+    assert "Give qrels (--qrels)" in genm("fit", *RANKERS, "--current", "bm25=1").fault

@@ -11,13 +11,9 @@ from genm.evidence import resampling
 from genm.report import build, landscape
 
 PAGE = Path(__file__).parents[2] / "docs" / "report.md"
-GAIN = r"# MAP (better|worse) than {} \(#\\?% interval # to #, p #\): (not )?significant\."
 VERDICT = re.compile(
-    r"On held(-|\{-\})out queries, the learned weights are "
-    + GAIN.format("the best single ranker")
-    + " They are "
-    + GAIN.format("RRF")
-    + r"( Without learning, [\w ]+ may do as well\.)?"
+    r"Held out, the learned weights (beat|lose to|are not shown to differ from) the strongest rival, [\w ]+ "
+    r"\(\S+ AP, #\\?% interval \S+ to \S+\)[;,] (they beat|and) [\w ()]+\."
 )
 """The verdicts that the sample may give; tests/report/test_systems.py tests each sentence."""
 

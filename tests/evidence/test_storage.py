@@ -50,6 +50,19 @@ def test_it_comes_back_to_the_bit(kept, tmp_path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["m.evidence.json"]
 
 
+def test_a_file_of_version_1_is_read_and_its_gains_are_computed_as_today(kept, document) -> None:
+    """It let each fold choose the best single ranker, had bootstrap intervals, and no gains over each ranker."""
+    gain = {key: value for key, value in document["gains"]["uniform weights"].items() if key != "outcome"}
+    names = ("best single ranker", "uniform weights", "RRF (k=60)")
+    old = {key: value for key, value in document.items() if key != "unjudged"}
+    old |= {"version": 1, "best_single": [0.5] * 20, "interval": [0.0, 1.0], "gains": dict.fromkeys(names, gain)}
+    back = evidence_from_json(json.loads(json.dumps(old)))
+    assert back.evidence.gains == kept.evidence.gains
+    assert back.evidence.interval == kept.evidence.interval
+    assert back.evidence.unjudged is None
+    assert evidence_to_json(back) == {**document, "unjudged": None}
+
+
 def test_skipped_refits_come_back_too(kept, tmp_path) -> None:
     none = np.zeros((0, 3))
     skipped = kept.refits._replace(weights=none, before=none, kind="none", note="Skipped.")
@@ -73,7 +86,10 @@ def test_any_ids_survive(kept, ids) -> None:
     ("path", "value", "message"),
     [
         (("format",), "genm-model", "This is not evidence written by genm"),
-        (("version",), 2, "expected evidence version 1; found 2"),
+        (("version",), 3, "expected evidence version 2; found 3"),
+        (("version",), 1, "expected best_single and gains"),
+        (("best_ranker",), "r9", "best_ranker: expected one of r0, r1, r2; found r9"),
+        (("gains", "r1", "outcome"), "good", 'gains["r1"].outcome: expected '),
         (("held_out",), [0.5], "held_out: expected 20 numbers; found 1"),
         (("held_out",), [True] * 20, "held_out[0]: expected a finite number; found true"),
         (("held_out",), ["0.5"] * 20, 'held_out[0]: expected a finite number; found "0.5"'),

@@ -26,7 +26,7 @@ def test_no_input_warns_crashes_or_leaves_the_unit_interval(first: list[float], 
     for p in (significance.wilcoxon(d), significance.student(d), significance.randomization(d, 200, rng())):
         assert ((p >= 0.0) & (p <= 1.0)).all()
         assert p[2] == 1.0
-    low, high = significance.bootstrap_interval(d, 0.9, 200, rng())
+    low, high = significance.student_interval(d, 0.9)
     if len(first) == 1:
         assert np.isnan([low, high]).all()
     else:
@@ -37,7 +37,7 @@ def test_no_input_warns_crashes_or_leaves_the_unit_interval(first: list[float], 
 def test_a_single_query_is_no_evidence() -> None:
     d = one([0.4])
     assert significance.wilcoxon(d) == significance.student(d) == significance.randomization(d, 100, rng()) == 1.0
-    assert all(np.isnan(end) for end in significance.bootstrap_interval(d, 0.95, 100, rng()))
+    assert all(np.isnan(end) for end in significance.student_interval(d, 0.95))
 
 
 def test_fisher_by_hand() -> None:
@@ -95,24 +95,35 @@ def test_noise_of_floating_point_makes_no_difference() -> None:
     assert significance.rounded(noisy).tolist() == [0.1, 0.1, 0.1, 0.0]
 
 
-def test_the_interval_is_that_of_scipys_bca() -> None:
+def test_the_interval_is_that_of_scipys_t_test() -> None:
     d = np.random.default_rng(4).exponential(1.0, 40) - 0.5
-    low, high = significance.bootstrap_interval(d[:, None], 0.95, 40_000, np.random.default_rng(1))
-    theirs = stats.bootstrap((d,), np.mean, n_resamples=40_000, rng=1).confidence_interval
-    # An end is a quantile q of n resampled means. Its standard error is sqrt(q (1 - q) / n) over their density
-    # there: phi(z_q) over their standard deviation, for means that are nearly normal. Two draws have two errors.
-    z = stats.norm.ppf(0.975)
-    error = np.sqrt(2 * 0.025 * 0.975 / 40_000) * d.std() / np.sqrt(len(d)) / stats.norm.pdf(z)
-    assert low[0] == pytest.approx(theirs.low, abs=4 * error)
-    assert high[0] == pytest.approx(theirs.high, abs=4 * error)
-    # a plain percentile interval of such skewed data lies lower
-    assert high[0] - d.mean() > 1.05 * (d.mean() - low[0])
+    low, high = significance.student_interval(d[:, None], 0.95)
+    theirs = stats.ttest_1samp(d, 0.0).confidence_interval(0.95)
+    assert (low[0], high[0]) == (pytest.approx(theirs.low, abs=1e-11), pytest.approx(theirs.high, abs=1e-11))
 
 
 def test_more_confidence_is_a_wider_interval() -> None:
     d = np.random.default_rng(4).normal(0.0, 1.0, (30, 1))
-    narrow, wide = (significance.bootstrap_interval(d, c, 2000, rng()) for c in (0.5, 0.99))
+    narrow, wide = (significance.student_interval(d, c) for c in (0.5, 0.99))
     assert wide[0] < narrow[0] < narrow[1] < wide[1]
+
+
+def test_further_variance_widens_the_interval_as_a_variance_does() -> None:
+    d = np.random.default_rng(4).normal(0.1, 1.0, (30, 1))
+    alone, more = (significance.student_interval(d, 0.95, further_variance=v) for v in (0.0, 0.04))
+    ratio = (more[1] - more[0]) / (alone[1] - alone[0])
+    assert ratio == pytest.approx(np.sqrt(1.0 + 0.04 / (d.var(ddof=1) / 30)))
+    assert more[0] + more[1] == pytest.approx(alone[0] + alone[1])
+
+
+@settings(deadline=None, max_examples=40)
+@given(seed=st.integers(0, 10_000), shift=st.floats(-1.0, 1.0), n=st.integers(2, 40))
+def test_the_interval_leaves_out_zero_where_the_t_test_is_significant(seed: int, shift: float, n: int) -> None:
+    d = np.random.default_rng(seed).normal(shift, 1.0, (n, 1))
+    low, high = significance.student_interval(d, 0.95)
+    p = significance.student(d)[0]
+    if abs(p - 0.05) > 1e-9:
+        assert (low[0] > 0.0 or high[0] < 0.0) == (p < 0.05)
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,7 @@ def example_report(*, n_queries: int = 24, seed: int = 0, n_rankers: int = 3) ->
     delta_rrf = np.round(np.array(per_query["learned weights"]) - per_query["RRF (k=60)"], 6).tolist()
     samples = np.round(rng.dirichlet(50 * weights, 60), 4) if n_rankers > 1 else np.ones((60, 1))
     kinds = {"uniform weights": "rule", "RRF (k=60)": "rule", "best single ranker": "best-single"}
+    labels = {"best single ranker": f"{rankers[0]} (the best single ranker)", "uniform weights": "equal weights"}
     levels = [0.025, 0.25, 0.5, 0.75, 0.975]
     return {
         "format": FORMAT,
@@ -44,7 +45,7 @@ def example_report(*, n_queries: int = 24, seed: int = 0, n_rankers: int = 3) ->
         "weights": weights.tolist(),
         "n_queries": n_queries,
         "headline": {
-            "verdict": "Held out, the learned weights beat the best single ranker (+0.0421 AP, p = 0.003).",
+            "verdict": f"Held out, the learned weights beat the strongest rival, {rankers[0]}.",
             "advice": "adopt",
             "significant": True,
             "held_out": means["learned weights"],
@@ -53,9 +54,15 @@ def example_report(*, n_queries: int = 24, seed: int = 0, n_rankers: int = 3) ->
             "confidence": 0.95,
             "folds": 5,
             "best_single": rankers[0],
+            "strongest": "best single ranker",
+            "unjudged": 0.55,
+            "caveat": "55% of the top 10 of the learned weights has no judgment and counts as not relevant.",
+            "criterion": "Better and worse mean that the interval leaves out 0.",
             "gains": [
                 {
                     "over": rival,
+                    "label": labels.get(rival, rival),
+                    "rival_mean": means[rival],
                     "difference": 0.0421 / (i + 1),
                     "low": 0.01 - 0.01 * i,
                     "high": 0.08,

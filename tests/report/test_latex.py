@@ -56,6 +56,7 @@ def test_differences_have_real_minus_signs(built) -> None:
     assert f"${gain['difference']:+.4f}$ & ${gain['low']:+.4f}$ to ${gain['high']:+.4f}$" in text
     changed = example_report()
     changed["headline"]["gains"][0].update(difference=-0.00001, p=9.34e-9)
-    row = next(line for line in report_latex(changed).split("\n") if line.startswith("  over best single"))
-    assert row.startswith("  over best single ranker & $0.0000$ &")
+    row = next(line for line in report_latex(changed).split("\n") if line.startswith("  over bm25"))
+    assert row.startswith("  over bm25 (the best single ranker) & $0.")
+    assert " & $0.0000$ & " in row
     assert row.endswith(r"& $9.3 \times 10^{-9}$ \\")

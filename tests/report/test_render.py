@@ -57,10 +57,17 @@ def text_of(document):
     return re.sub(r"\s+", " ", reader.seen)
 
 
-def test_the_headline_says_number_interval_and_p_value_first(words):
+def test_the_headline_says_number_rival_and_interval_first(words):
     at = [
         words.index(part)
-        for part in ("better: +0.0421 MAP over the best", "p = 0.003", "+0.0100 to +0.0800", "Lost")
+        for part in (
+            "better: +0.0421 MAP over bm25 (the best single ranker)",
+            "55% of the top 10 of the learned weights has no judgment",
+            "+0.0100 to +0.0800: significant",
+            "Wilcoxon's test: p = 0.003",
+            "Better and worse mean that the interval leaves out 0.",
+            "Lost",
+        )
     ]
     assert at == sorted(at)
     assert "14 queries better, 8 worse, 2 equal" in words
@@ -69,12 +76,16 @@ def test_the_headline_says_number_interval_and_p_value_first(words):
 @pytest.mark.parametrize(
     ("outcome", "difference", "said"),
     [
-        ("perhaps worse", -0.0046, "No significant gain (−0.0046 MAP): keep what you have"),
-        ("perhaps worse", -0.00001, "No significant gain: keep what you have"),
-        ("perhaps better", 0.0043, "No significant gain (+0.0043 MAP): keep what you have, or judge more"),
-        ("perhaps better", 0.00001, "No significant gain: keep what you have, or judge more"),
-        ("equal", 0.0, "No difference: keep what you have"),
-        ("worse", -0.05, "The learned weights are worse (−0.0500 MAP): keep what you have"),
+        ("perhaps worse", -0.0046, "No significant gain over RIVAL (−0.0046 MAP): keep what you have"),
+        ("perhaps worse", -0.00001, "No significant gain over RIVAL: keep what you have"),
+        (
+            "perhaps better",
+            0.0043,
+            "No significant gain over RIVAL (+0.0043 MAP): keep what you have, or judge more",
+        ),
+        ("perhaps better", 0.00001, "No significant gain over RIVAL: keep what you have, or"),
+        ("equal", 0.0, "No difference to RIVAL: keep what you have"),
+        ("worse", -0.05, "The learned weights are worse than RIVAL (−0.0500 MAP): keep what you have"),
     ],
 )
 def test_no_gain_is_said_plainly(report, outcome, difference, said):
@@ -82,7 +93,8 @@ def test_no_gain_is_said_plainly(report, outcome, difference, said):
     changed["headline"].update(significant=False, verdict=f"It may be luck ({difference:+.4f}, p = 0.4).")
     changed["headline"]["gains"][0].update(outcome=outcome, difference=difference, significant=False)
     words = text_of(report_page(changed)).replace("\u00a0", " ")
-    assert f"{said} It may be luck" in words
+    said += " judge more" if said.endswith(" or") else ""
+    assert f"{said} It may be luck".replace("RIVAL", "bm25 (the best single ranker)") in words
     assert "are better" not in words
     assert f"({difference:+.4f}, p".replace("-", "−") in words
 
@@ -92,8 +104,9 @@ def test_a_loss_that_is_no_luck_is_called_one(report):
     changed["headline"]["gains"][1].update(difference=-0.05, p=0.0001, outcome="worse", significant=False)
     changed["headline"]["gains"][2].update(difference=-0.05, p=0.3, outcome="perhaps worse", significant=False)
     words = text_of(report_page(changed))
-    assert "p < 0.001, significantly worse" in words
-    assert "p = 0.30, not significant" in words
+    assert "interval 0.0000 to +0.0800: significantly worse" in words
+    assert "+0.0800: not significant" in words
+    assert "Wilcoxon's test: p < 0.001." in words
 
 
 def test_tables_hold_every_number_without_a_script(report, words):

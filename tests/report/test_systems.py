@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from report.conftest import fit, gappy
 
-from genm.evidence import BEST_SINGLE, RRF, UNIFORM, FewerQueries
+from genm.evaluate.compare import outcome_of
+from genm.evidence import BEST_SINGLE, RRF, UNIFORM, FewerQueries, ranker_ids
 from genm.learn.auto import AutoFuser
-from genm.report.systems import headline_of, learning_of, measure_systems, ranker_ids, verdict_of
+from genm.report.systems import headline_of, learning_of, measure_systems
 
 
 def means(report) -> dict[str, dict[str, float]]:
@@ -57,84 +58,85 @@ def test_curves_fall(built) -> None:
     assert "best single ranker" not in {curve["system"] for curve in built.report["curves"]}
 
 
-def against(evidence, rival, difference, p, *, low=None, high=None, n=None):
-    """Return the evidence with other figures against a rival."""
-    figures = {
-        "low": difference - 0.01 if low is None else low,
-        "high": difference + 0.01 if high is None else high,
-    }
+def against(evidence, rival, difference, *, low=None, high=None, n=None, mean=None):
+    """Return the evidence with other figures against a rival; of a higher `mean`, it is the strongest one."""
+    low = difference - 0.01 if low is None else low
+    high = difference + 0.01 if high is None else high
     counts = {} if n is None else {"n_better": n, "n_worse": 0, "n_equal": 30 - n}
-    gain = evidence.gains[rival]
-    changed = replace(gain, difference=difference, p_values={**gain.p_values, "wilcoxon": p}, **figures, **counts)
-    return replace(evidence, gains={**evidence.gains, rival: changed})
+    outcome = outcome_of(difference, 30 if n is None else n, significant=low > 0.0 or high < 0.0)
+    means = {} if mean is None else {"baseline_mean": mean}
+    gain = replace(
+        evidence.gains[rival], difference=difference, low=low, high=high, outcome=outcome, **counts, **means
+    )
+    return replace(evidence, gains={**evidence.gains, rival: gain})
 
 
+@pytest.mark.parametrize("p", [0.001, 0.3])
+@pytest.mark.parametrize("rival", [BEST_SINGLE, UNIFORM, RRF])
 @pytest.mark.parametrize(
-    ("difference", "p", "low", "high", "outcome", "advice"),
+    ("difference", "low", "high", "outcome", "advice", "words"),
     [
-        (0.1, 0.001, 0.05, 0.15, "better", "adopt"),
-        (0.1, 0.3, -0.05, 0.25, "perhaps better", "judge-more"),
-        (0.1, 0.001, -0.05, 0.25, "perhaps better", "judge-more"),  # many small losses, a few large gains
-        (-0.1, 0.001, -0.15, -0.05, "worse", "keep"),
-        (-0.1, 0.3, -0.15, 0.05, "perhaps worse", "keep"),
-        (-0.1, 0.001, -0.25, 0.05, "perhaps worse", "keep"),
+        (0.1, 0.05, 0.15, "better", "adopt", "beat the strongest rival, "),
+        (0.1, -0.05, 0.25, "perhaps better", "judge-more", "not shown to differ from the strongest rival, "),
+        (-0.1, -0.15, -0.05, "worse", "keep", "lose to the strongest rival, "),
+        (-0.1, -0.25, 0.05, "perhaps worse", "keep", "not shown to differ from the strongest rival, "),
     ],
 )
-def test_the_advice_follows_the_evidence(built, difference, p, low, high, outcome, advice) -> None:
-    evidence = against(built.kept.evidence, BEST_SINGLE, difference, p, low=low, high=high)
+def test_badge_words_and_advice_follow_the_interval(
+    built, rival, p, difference, low, high, outcome, advice, words
+) -> None:
+    """One criterion decides all of them, whatever p says."""
+    evidence = against(built.kept.evidence, rival, difference, low=low, high=high, mean=1.0)
+    gain = replace(evidence.gains[rival], p_values={**evidence.gains[rival].p_values, "wilcoxon": p})
+    evidence = replace(evidence, gains={**evidence.gains, rival: gain})
     head = headline_of(evidence)
+    if outcome == "worse" and rival != BEST_SINGLE:
+        advice = "use-rule"
+    assert (head["gains"][0]["over"], head["strongest"]) == (rival, rival)
     assert (head["gains"][0]["outcome"], head["advice"]) == (outcome, advice)
     assert (
         head["significant"] == head["gains"][0]["significant"] == evidence.is_significant == (outcome == "better")
     )
-    assert f"{difference:+.4f} AP over best single ranker" in head["gains"][0]["sentence"]
-    side = "better" if difference > 0 else "worse"
-    said = "): not significant" if "perhaps" in outcome else "): significant"
-    assert (
-        f"0.1000 MAP {side} than the best single ranker (95% interval {low:+.4f} to {high:+.4f}" in head["verdict"]
+    name = evidence.label(rival)
+    assert f"{difference:+.4f} AP over {name}" in head["gains"][0]["sentence"]
+    assert f"{words}{name} ({difference:+.4f} AP, 95% interval {low:+.4f} to {high:+.4f})" in head["verdict"]
+    assert (rival in evidence.better_rules) == (outcome == "worse" and rival != BEST_SINGLE)
+
+
+def test_the_verdict_says_what_is_beaten_and_what_is_not(built) -> None:
+    evidence = against(built.kept.evidence, BEST_SINGLE, 0.1)
+    evidence = against(against(evidence, RRF, 0.05), UNIFORM, 0.02, mean=1.0)
+    best = evidence.label(BEST_SINGLE)
+    assert evidence.verdict().endswith(f"+0.0100 to +0.0300), and {best} and RRF.")
+    level = against(evidence, UNIFORM, 0.001, mean=1.0)
+    assert level.verdict().startswith(
+        "Held out, the learned weights are not shown to differ from the strongest rival"
     )
-    assert said in head["verdict"].partition(". They")[0]
-
-
-def test_the_verdict_says_what_needs_no_learning_and_may_do_as_well(built) -> None:
-    evidence = against(built.kept.evidence, BEST_SINGLE, 0.1, 0.001)
-    evidence = against(against(evidence, RRF, 0.05, 0.002), UNIFORM, 0.02, 0.003)
-    said = verdict_of(evidence)
-    assert "They are 0.0500 MAP better than RRF (95% interval +0.0400 to +0.0600, p = 0.002)" in said
-    assert "may do as well" not in said
-    evidence = against(evidence, UNIFORM, 0.001, 0.5)
-    assert "Without learning, equal weights may do as well." in verdict_of(evidence)
-    assert "may do as well" not in verdict_of(evidence, learned=False)
-    evidence = against(evidence, RRF, -0.001, 0.5)
-    assert "Without learning, RRF and equal weights may" in verdict_of(evidence)
-
-
-def test_the_verdict_names_what_needs_no_learning_and_is_clearly_better(built) -> None:
-    evidence = against(built.kept.evidence, BEST_SINGLE, 0.1, 0.001)
-    evidence = against(against(evidence, RRF, 0.05, 0.002), UNIFORM, -0.02, 0.003)
-    assert evidence.better_rules == (UNIFORM,)
-    head = headline_of(evidence)
-    assert head["advice"] == "use-rule"
-    assert head["verdict"].endswith("Clearly better, without learning: equal weights.")
-    assert "What needs no learning does better: uniform weights (" in evidence.verdict()
-    both = against(evidence, RRF, -0.05, 0.001)
-    assert "without learning: " in verdict_of(both)
-    assert "may do as well" not in verdict_of(both)
-    assert headline_of(against(both, BEST_SINGLE, -0.1, 0.001))["advice"] == "keep"
+    assert level.verdict().endswith(f"; they beat {best} and RRF.")
+    neither = against(against(level, RRF, 0.001), BEST_SINGLE, 0.001)
+    assert neither.verdict().endswith("; no gain over any rival is shown.")
+    worse = against(evidence, UNIFORM, -0.02, mean=1.0)
+    assert worse.verdict().endswith(f", and beat {best} and RRF.")
+    partly = against(evidence, RRF, 0.001)
+    assert partly.verdict().endswith(f", and {best}; no gain over RRF is shown.")
 
 
 def test_small_and_missing_differences_read_sensibly(built) -> None:
-    same = against(built.kept.evidence, BEST_SINGLE, 0.0, 1.0, n=0)
-    assert "equal the best single ranker on every query." in headline_of(same)["verdict"]
+    same = against(built.kept.evidence, BEST_SINGLE, 0.0, n=0, mean=1.0)
+    assert f"give every query the same as the strongest rival, {same.best_name} (" in headline_of(same)["verdict"]
     assert headline_of(same)["gains"][0]["outcome"] == "equal"
-    assert "equal the best single ranker on every query" in same.verdict()
-    tiny = against(built.kept.evidence, BEST_SINGLE, -0.00001, 0.9)
-    assert "are about equal to the best single ranker (" in headline_of(tiny)["verdict"]
+    tiny = against(built.kept.evidence, BEST_SINGLE, -0.00001, mean=1.0)
     assert "(0.0000 AP, " in tiny.verdict()
-    few = against(built.kept.evidence, BEST_SINGLE, 0.2, 0.0625, n=5)
-    assert "With only 5 queries that differ, no gain can be significant" in headline_of(few)["verdict"]
-    worse = against(built.kept.evidence, BEST_SINGLE, -0.2, 0.001)
-    assert worse.verdict().startswith("Held out, the learned weights lose to the best single ranker (-0.2000 AP")
+    worse = against(built.kept.evidence, BEST_SINGLE, -0.2, mean=1.0)
+    assert worse.verdict().startswith("Held out, the learned weights lose to the strongest rival, ")
+
+
+def test_the_share_without_judgments_stands_beside_the_verdict(built) -> None:
+    head = headline_of(replace(built.kept.evidence, unjudged=0.25))
+    assert head["unjudged"] == 0.25
+    assert head["caveat"].startswith("25% of the top 10 of the learned weights has no judgment")
+    assert headline_of(replace(built.kept.evidence, unjudged=None))["caveat"] == ""
+    assert built.report["headline"]["unjudged"] == built.report["coverage"]["unjudged_fused"]
 
 
 @pytest.mark.parametrize(

@@ -113,40 +113,25 @@ def _n_extreme(differences: Floats, flip: NDArray[np.integer]) -> Ints:
     return np.asarray((np.abs(sums) >= reached).sum(axis=0), np.int64)
 
 
-def bootstrap_interval(
-    differences: Floats, confidence: float, n_resamples: int, rng: np.random.Generator
+def student_interval(
+    differences: Floats, confidence: float, *, further_variance: float = 0.0
 ) -> tuple[Floats, Floats]:
-    """Return the ends of the bootstrap confidence intervals of the mean differences (BCa).
+    """Return the ends of Student's confidence intervals of the mean differences.
 
-    Bias-corrected and accelerated (Efron 1987); the mean's acceleration has a closed form, a sixth of the
-    skewness over the root of n.
+    `further_variance` is what the means vary by beyond the spread of the queries, such as the variance of weights
+    that were learned from few queries. Without it an interval leaves out 0 exactly where `student` gives a p-value
+    below 1 - confidence.
     """
-    from scipy.special import ndtr, ndtri
+    from scipy.special import stdtrit
 
     n, n_columns = differences.shape
     if n < 2:
         return np.full(n_columns, np.nan), np.full(n_columns, np.nan)
-    means = differences.mean(axis=0)
-    resampled, columns = np.empty((n_resamples, n_columns)), np.ascontiguousarray(differences.T)
-    chunk = max(1, _CELLS // (8 * n))
-    for begin in range(0, n_resamples, chunk):
-        size = min(chunk, n_resamples - begin)
-        drawn = rng.integers(0, n, (size, n), np.int32)
-        for c in range(n_columns):
-            resampled[begin : begin + size, c] = columns[c].take(drawn).mean(axis=1)
-
-    low, high = means.copy(), means.copy()
-    centred = differences - means
-    spread = (centred**2).sum(axis=0)
-    noise = 1e-12 * np.abs(means)
-    z = ndtri(np.array([0.5 - confidence / 2, 0.5 + confidence / 2]))
-    for c in np.flatnonzero(np.ptp(differences, axis=0) > 0.0).tolist():
-        below = (resampled[:, c] < means[c] - noise[c]).sum() + (resampled[:, c] <= means[c] + noise[c]).sum()
-        bias = ndtri(np.clip(below / 2, 0.5, n_resamples - 0.5) / n_resamples)
-        acceleration = (centred[:, c] * centred[:, c] ** 2).sum() / (6.0 * spread[c] * np.sqrt(spread[c]))
-        levels = ndtr(bias + (bias + z) / np.maximum(1.0 - acceleration * (bias + z), 1e-9))
-        low[c], high[c] = np.quantile(resampled[:, c], levels)
-    return rounded(low), rounded(high)
+    mean = differences.mean(axis=0)
+    spread = ((differences - mean) ** 2).sum(axis=0) / (n - 1)
+    spread[np.ptp(differences, axis=0) == 0.0] = 0.0  # what rounding the mean leaves is no spread
+    half = float(stdtrit(n - 1, 0.5 + confidence / 2)) * np.sqrt(spread / n + further_variance)
+    return rounded(mean - half), rounded(mean + half)
 
 
 def holm(p: Floats) -> Floats:

@@ -41,8 +41,8 @@ def compare(
     ] = None,
     correction: Annotated[Corrections, typer.Option(help="holm or none.", metavar="RULE")] = Corrections.holm,
     confidence: Annotated[float, typer.Option(help="Level of the confidence interval.", metavar="SHARE")] = 0.95,
-    resamples: Annotated[int, typer.Option(help="Resamples of bootstrap and randomisation.", metavar="N")] = 10_000,
-    seed: Annotated[int, typer.Option(help="Seed of the resamples.", metavar="N", min=0)] = 0,
+    resamples: Annotated[int, typer.Option(help="Resamples of the randomisation test.", metavar="N")] = 10_000,
+    seed: Annotated[int, typer.Option(help="Seed of the randomisation test.", metavar="N", min=0)] = 0,
     skip_missing: options.SkipMissing = False,
     grades: options.Grades = options.WHOLE_GRADES,
     lenient: options.Lenient = False,
@@ -89,6 +89,7 @@ def as_json(found: "genm.Comparison") -> dict[str, Any]:
                 "better": c.n_better,
                 "worse": c.n_worse,
                 "equal": c.n_equal,
+                "outcome": c.outcome,
                 "p": dict(c.p_values),
                 "p_corrected": dict(c.corrected),
             }
@@ -111,14 +112,21 @@ def _table(found: "genm.Comparison") -> None:
     rows = []
     for c in found.contrasts:
         between = "" if c.low != c.low else f"{c.low:+.3f} {c.high:+.3f}"
-        marks = [
-            f"{p_text(c.corrected[t])}{'*' if c.corrected[t] < 1 - found.confidence else ' '}" for t in found.tests
-        ]
+        difference = f"{c.difference:+.4f}{'*' if c.outcome in ('better', 'worse') else ' '}"
         counts = f"{c.n_better}/{c.n_worse}/{c.n_equal}"
-        rows.append((c.name, c.measure, f"{c.mean:.4f}", f"{c.difference:+.4f}", between, counts, *marks))
+        p_values = [p_text(c.corrected[test]) for test in found.tests]
+        rows.append((c.name, c.measure, f"{c.mean:.4f}", difference, between, counts, *p_values))
     console.print_table(f"Against {found.baseline}, {found.n_queries:,} queries", header, rows, left=2)
     corrected = "corrected by Holm's method" if found.correction == "holm" else "not corrected"
-    console.say(f"p-values are two-sided and {corrected}; * is below {1 - found.confidence:.2g}.")
+    console.say(f"p-values are two-sided and {corrected}. {_star(found)}")
+
+
+def _star(found: "genm.Comparison") -> str:
+    """Say what the star stands for."""
+    if found.correction == "holm" and len(found.contrasts) > 1:
+        level = f"{1 - found.confidence:.2g}"
+        return f"* is a significant difference: corrected p of the t-test below {level}. Intervals are per row."
+    return "* is a significant difference: the interval leaves out 0."
 
 
 command = make_verb(compare, TEXT, EXAMPLES)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import typer
@@ -58,6 +59,7 @@ EXAMPLES = (
     "genm fit --qrels qrels.txt bm25=bm25.trec dense=dense.trec -o model.json",
     "genm fit --qrels qrels.txt --measure nDCG@10 a.trec b.trec --format json",
     "genm fit --qrels qrels.txt --normalize auto bm25=b.trec dense=d.trec",
+    "genm fit --qrels qrels.txt --current bm25=0.3,dense=0.7 bm25=b.trec dense=d.trec",
     "genm fit --method exact --certify --qrels qrels.txt b.trec d.trec",
     "genm fit bm25=b.trec dense=d.trec sparse=s.trec -o model.json",
     "genm fit --target opensearch --qrels qrels.txt b.trec d.trec -o model.json",
@@ -158,6 +160,9 @@ def say_training_notes(notes: "tuple[genm.records.Note, ...]") -> None:
 def suggest_better_rules(evidence: "genm.evidence.Evidence", *, may_choose: bool) -> None:
     """Say how to use the rules that need no learning and clearly beat it; the verdict has the figures."""
     for name in evidence.better_rules:
+        if name == genm.evidence.CURRENT:
+            console.say("note: held out, the current ranking does better: keep it")
+            continue
         use = f"genm fuse --method {'sum' if name == genm.evidence.UNIFORM else 'rrf'}"
         console.say(
             f"note: held out, what needs no learning does better: {name}. "
@@ -189,10 +194,14 @@ def evidence_json(evidence: "genm.evidence.Evidence") -> dict[str, Any]:
             "fold_weights": held_out.weights.tolist(),
         },
         "baselines": {**means, genm.evidence.BEST_SINGLE: evidence.mean(evidence.best_single)},
+        "best_single": evidence.best_name,
+        "strongest": evidence.strongest,
+        "unjudged": evidence.unjudged,
         "gains": {
             name: {
                 "difference": gain.difference,
                 "interval": [gain.low, gain.high],
+                "outcome": gain.outcome,
                 "p": dict(gain.p_values),
                 "better": gain.n_better,
                 "worse": gain.n_worse,
@@ -214,6 +223,7 @@ def evidence_tsv(evidence: "genm.evidence.Evidence") -> Iterator[tuple[str, str,
         yield "gain", name, f"{gain.difference:.6f}"
         yield "gain.low", name, f"{gain.low:.6f}"
         yield "gain.high", name, f"{gain.high:.6f}"
+        yield "gain.significant", name, str(int(gain.outcome in ("better", "worse")))
         yield "gain.p", name, f"{gain.p_values['wilcoxon']:.6g}"
 
 
@@ -227,35 +237,31 @@ def evidence_table(evidence: "genm.evidence.Evidence") -> None:
     weighted = " weighted" if len(set(evidence.query_weights.tolist())) > 1 else ""
     title = f"{len(evidence.query_ids):,}{weighted} queries, {folds}-fold cross-validation"
     console.print_table(title, header, rows, best=best)
-    console.print_text(evidence.verdict())
+    console.print_text(f"{evidence.verdict()} {evidence.caveat}".rstrip())
 
 
 def _lines(evidence: "genm.evidence.Evidence") -> list[EvidenceRow]:
-
     lines = []
-    for name, values in (evidence.singles | evidence.rules).items():
-        mean = evidence.mean(values)  # nothing is learned here: seen or unseen is all one
-        lines.append(EvidenceRow(name, name, mean, mean))
-    best = max(evidence.mean(values) for values in evidence.singles.values())
+    ids = genm.evidence.ranker_ids(list(evidence.singles))
+    own = zip(ids, evidence.singles, evidence.singles.values(), strict=True)
+    for name, label, values in (*own, *((rule, rule, values) for rule, values in evidence.rules.items())):
+        mean = evidence.mean(values)  # nothing is learned here, so seen and unseen queries give the same
+        lines.append(EvidenceRow(label, name, mean, mean))
     lines.append(
         EvidenceRow(
-            "best single, by training", genm.evidence.BEST_SINGLE, best, evidence.mean(evidence.best_single)
-        )
-    )
-    lines.append(
-        EvidenceRow(
-            genm.training.LEARNED, genm.training.LEARNED, evidence.mean(evidence.train), evidence.held_out.mean
+            genm.evidence.LEARNED, genm.evidence.LEARNED, evidence.mean(evidence.train), evidence.held_out.mean
         )
     )
     return lines
 
 
 def _gain(evidence: "genm.evidence.Evidence", name: str) -> str:
+    """Return the gain over a row and its interval; a star marks an interval that leaves out 0."""
     if name not in evidence.gains:
         return ""
     gain = evidence.gains[name]
-    p = p_text(gain.p_values["wilcoxon"])
-    return f"{gain.difference:+.4f} [{gain.low:+.4f}, {gain.high:+.4f}] {p:>6}"
+    mark, p = "*" if gain.outcome in ("better", "worse") else " ", p_text(gain.p_values["wilcoxon"])
+    return f"{gain.difference:+.4f} [{gain.low:+.4f}, {gain.high:+.4f}]{mark} {p:>6}"
 
 
 def fit(
@@ -266,6 +272,10 @@ def fit(
     ] = None,
     query_weights: Annotated[
         str | None, typer.Option(help="Lines of query and weight: how much each query counts.", metavar="FILE")
+    ] = None,
+    current: Annotated[
+        str | None,
+        typer.Option(help="What you use today, to compare with: NAME=WEIGHT,... or a run.", metavar="WHAT"),
     ] = None,
     method: Annotated[
         str | None,
@@ -301,8 +311,10 @@ def fit(
     ] = None,
 ) -> None:
     """Read, train, save, print."""
-    names = options.named_paths(runs, qrels, test_qrels, query_weights)
-    inputs = (*names.values(), qrels, test_qrels, query_weights)
+    present = _current_weights(current)
+    current_path = None if present is not None else current
+    names = options.named_paths(runs, qrels, test_qrels, query_weights, current_path)
+    inputs = (*names.values(), qrels, test_qrels, query_weights, current_path)
     options.check_output(model_path, inputs, standard=False)
     if model_path is not None:
         check_outputs([genm.evidence.evidence_path(model_path)], inputs)
@@ -318,7 +330,9 @@ def fit(
         **exact_options(method, certify, seconds, gap, point),
         **_beta(beta),
     }
-    genm.training.check_training(tuple(names), judged=qrels is not None, **settings)
+    genm.training.check_training(
+        tuple(names), judged=qrels is not None, current=present or current_path, **settings
+    )
     with console.progress_bars() as progress, compile_in_background(exact=certify) as kernels_are_ready:
         judged = (
             None
@@ -332,12 +346,17 @@ def fit(
         )
         loaded = options.read_runs(runs, lenient=lenient, duplicates=duplicates, progress=progress)
         weights = None if query_weights is None else genm.read.read_query_weights(query_weights)
+        if current_path is not None:
+            (present,) = options.read_runs(
+                [f"current={current_path}"], lenient=lenient, duplicates=duplicates, progress=progress
+            ).values()
         kernels_are_ready()
         trained = genm.train(
             loaded,
             judged,
             test_qrels=test,
             query_weights=weights,
+            current=present,
             folds=folds,
             seed=seed,
             progress=progress,
@@ -356,6 +375,22 @@ def fit(
             beside = trained.save_evidence(model_path, progress=progress)
         if beside is not None:
             console.say(f"wrote {beside}")
+
+
+def _current_weights(text: str | None) -> "dict[str, float] | genm.Run | None":
+    """Return weights written as NAME=WEIGHT,...; None where the text names a file, or there is none."""
+    if text is None or Path(text).exists() or "=" not in text:
+        return None
+    weights = {}
+    for part in text.split(","):
+        name, equals, number = part.rpartition("=")
+        try:
+            weights[name] = float(number)
+        except ValueError:
+            equals = ""
+        if not equals or not name:
+            raise InputError(f"--current {text}: expected NAME=WEIGHT,... or the path of a run; found {part!r}.")
+    return weights
 
 
 def _beta(text: str) -> dict[str, float]:

@@ -2,7 +2,7 @@
 
 from genm._callable import make_callable
 from genm.evaluate.aligned import AlignedEvaluator, evaluate_aligned
-from genm.evaluate.compare import Comparison, Contrast, compare_runs
+from genm.evaluate.compare import Comparison, Contrast, Outcome, compare_runs
 from genm.evaluate.evaluation import Curve, Evaluation, evaluate_run, evaluate_runs, precision_recall_curve
 from genm.evaluate.measures import Measure, MeasureLike, parse_measure, parse_measures
 
@@ -14,6 +14,7 @@ __all__ = [
     "Evaluation",
     "Measure",
     "MeasureLike",
+    "Outcome",
     "compare_runs",
     "evaluate_aligned",
     "evaluate_run",

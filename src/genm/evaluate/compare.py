@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 Test = Literal["wilcoxon", "t", "randomization"]
 Correction = Literal["holm", "none"]
+Outcome = Literal["better", "perhaps better", "equal", "perhaps worse", "worse"]
+"""How a run stands to its rival: "better" or "worse" where the difference is significant, "perhaps" where it is
+not, "equal" where no query differs."""
 
 _COLUMNS = (
     "name",
@@ -48,7 +51,7 @@ class Contrast:
     """Mean of run minus baseline over the queries."""
     low: float
     high: float
-    """Bootstrap confidence interval of the mean difference; NaN for a single query."""
+    """Confidence interval of the mean difference, for this contrast alone (Student's t); NaN for a single query."""
     n_better: int
     n_worse: int
     n_equal: int
@@ -56,6 +59,17 @@ class Contrast:
     p_values: Mapping[Test, float]
     corrected: Mapping[Test, float]
     """The p-values corrected for the number of contrasts, or as they are with correction "none"."""
+    outcome: Outcome
+    """What the interval says. Of several contrasts, corrected as the p-values are: see `compare_runs`."""
+
+
+def outcome_of(difference: float, n_differing: int, *, significant: bool) -> Outcome:
+    """Return how a run stands to its rival."""
+    if n_differing == 0:
+        return "equal"
+    if difference > 0.0:
+        return "better" if significant else "perhaps better"
+    return "worse" if significant else "perhaps worse"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +100,7 @@ class Comparison:
         columns: dict[str, list[Any]] = {
             name: [getattr(contrast, name) for contrast in self.contrasts] for name in _COLUMNS
         }
+        columns["outcome"] = [contrast.outcome for contrast in self.contrasts]
         for test in self.tests:
             columns[f"p_{test}"] = [contrast.corrected[test] for contrast in self.contrasts]
         return display.frame(columns)
@@ -138,6 +153,10 @@ def compare_runs(
     corrected by Holm's method over all runs and measures. Evaluations of different queries are compared on those
     they share, and a note says so. Without any difference p is 1; a single query is no evidence: p is 1 and the
     interval is NaN.
+
+    A difference is significant (`Contrast.outcome`) where the p-value of the t-test, corrected, is below
+    1 - `confidence`, whatever `tests` are asked for. For one run and one measure, or without correction, that is
+    where the interval leaves out 0.
     """
     _check_options(tests, correction, confidence, n_resamples)
     names, given = _named(evaluations)
@@ -151,7 +170,7 @@ def compare_runs(
     differences = significance.rounded(values[others] - values[base])
     columns = np.ascontiguousarray(differences.transpose(1, 0, 2).reshape(n_queries, -1))
     rng = np.random.default_rng(seed)
-    low, high = significance.bootstrap_interval(columns, confidence, n_resamples, rng)
+    low, high = significance.student_interval(columns, confidence)
     raw: dict[Test, Floats] = {}
     for test in dict.fromkeys(tests):
         if test == "wilcoxon":
@@ -161,26 +180,32 @@ def compare_runs(
         else:
             raw[test] = significance.randomization(columns, n_resamples, rng)
     adjusted = {test: significance.holm(p) if correction == "holm" else p for test, p in raw.items()}
+    decisive = significance.student(columns)
+    decisive = significance.holm(decisive) if correction == "holm" else decisive
 
     means = values.mean(axis=1)
     contrasts = []
     for i, run in enumerate(others):
         for m in range(n_measures):
             c = i * n_measures + m
+            difference, n_equal = float(columns[:, c].mean()), int((columns[:, c] == 0.0).sum())
             contrasts.append(
                 Contrast(
                     name=names[run],
                     measure=measures[m],
                     mean=float(means[run, m]),
                     baseline_mean=float(means[base, m]),
-                    difference=float(columns[:, c].mean()),
+                    difference=difference,
                     low=float(low[c]),
                     high=float(high[c]),
                     n_better=int((columns[:, c] > 0.0).sum()),
                     n_worse=int((columns[:, c] < 0.0).sum()),
-                    n_equal=int((columns[:, c] == 0.0).sum()),
+                    n_equal=n_equal,
                     p_values={test: float(p[c]) for test, p in raw.items()},
                     corrected={test: float(p[c]) for test, p in adjusted.items()},
+                    outcome=outcome_of(
+                        difference, n_queries - n_equal, significant=bool(decisive[c] < 1.0 - confidence)
+                    ),
                 )
             )
     return Comparison(

@@ -1,27 +1,35 @@
 """Evidence for learned weights: their held-out values, compared with systems that need no learning."""
 
+from genm.evaluate import Outcome
 from genm.evidence.crossval import HeldOut, cross_validate
 from genm.evidence.evidence import (
     BEST_SINGLE,
+    CURRENT,
+    LEARNED,
     RRF,
+    TRAINED,
     UNIFORM,
     Evidence,
-    Outcome,
-    best_singles,
-    counted,
     fingerprint,
     gather_evidence,
+    ranker_ids,
     single_table,
     single_values,
+    unjudged_share,
     with_evidence,
 )
+from genm.evidence.intervals import CRITERION, counted
 from genm.evidence.resampling import FewerQueries, Kept, Refits, keep_evidence, learn_from_fewer, refit_resampled
 from genm.evidence.storage import evidence_path, load_evidence, mismatch, save_evidence
 from genm.learn.base import GivenFuser
 
 __all__ = [
     "BEST_SINGLE",
+    "CRITERION",
+    "CURRENT",
+    "LEARNED",
     "RRF",
+    "TRAINED",
     "UNIFORM",
     "Evidence",
     "FewerQueries",
@@ -30,7 +38,6 @@ __all__ = [
     "Kept",
     "Outcome",
     "Refits",
-    "best_singles",
     "counted",
     "cross_validate",
     "evidence_path",
@@ -40,9 +47,11 @@ __all__ = [
     "learn_from_fewer",
     "load_evidence",
     "mismatch",
+    "ranker_ids",
     "refit_resampled",
     "save_evidence",
     "single_table",
     "single_values",
+    "unjudged_share",
     "with_evidence",
 ]

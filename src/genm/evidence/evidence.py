@@ -3,19 +3,19 @@
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from genm import charts, display
-from genm._math.linear_algebra import times, weighted_mean
+from genm._math.linear_algebra import weighted_mean
 from genm._typing import Floats
 from genm.align import Aligned, check_aligned, select_rankers
 from genm.errors import InputError
-from genm.evaluate import Contrast, Measure, MeasureLike, compare_runs, evaluate_aligned, parse_measure
+from genm.evaluate import Contrast, Measure, MeasureLike, Outcome, evaluate_aligned, parse_measure
 from genm.evidence.crossval import HeldOut, cross_validate, measure_queries
-from genm.formatting import signed
+from genm.evidence.intervals import GainIntervals
+from genm.formatting import between, listed, percent, signed
 from genm.fuse import rule_scores
 from genm.learn import Fuser
 from genm.model import Model
@@ -27,13 +27,23 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 BEST_SINGLE = "best single ranker"
-"""The row of the ranker that was best on the training folds."""
+"""The row of the ranker with the highest mean over all judged queries; `Evidence.best_name` names it."""
 UNIFORM = "uniform weights"
 """The row of equal weights."""
 RRF = "RRF (k=60)"
 """The row of reciprocal rank fusion."""
-Outcome = Literal["better", "perhaps better", "equal", "perhaps worse", "worse"]
-"""The held-out comparison of the learned weights with a rival."""
+CURRENT = "current ranking"
+"""The row of what the user has at present: weights, or a run."""
+LEARNED, TRAINED = "learned weights", "learned weights (training)"
+"""The rows of the learned weights: held out, and on the queries they were learned from."""
+_RESERVED = (BEST_SINGLE, UNIFORM, RRF, CURRENT, LEARNED, TRAINED)
+TOP = 10
+"""How far down the share without a judgment is counted."""
+
+
+def ranker_ids(rankers: Sequence[str]) -> list[str]:
+    """Return an id for each ranker that no other row has."""
+    return [f"{name} (ranker)" if name in _RESERVED else name for name in rankers]
 
 
 def fingerprint(aligned: Aligned) -> str:
@@ -62,24 +72,28 @@ class Evidence:
     singles: dict[str, Floats]
     """Each ranker alone."""
     rules: dict[str, Floats]
-    """Rules that need no learning: uniform weights and RRF."""
-    best_single: Floats
-    """On each fold, the single ranker that was best on the training queries: the baseline for learning."""
+    """What needs no learning: uniform weights, RRF and, where it was given, the CURRENT ranking."""
     best_name: str
-    """The single ranker that is best on all queries."""
+    """The single ranker with the highest mean over all judged queries."""
     interval: tuple[float, float]
     """Confidence interval of the held-out mean."""
     gains: Mapping[str, Contrast]
-    """The held-out values against BEST_SINGLE, UNIFORM and RRF; each query counts by its weight."""
+    """The held-out values against BEST_SINGLE, each of the rules, and each ranker (see `ranker_ids`).
+
+    Each query counts by its weight. Every interval allows for the weights having been learned
+    (`genm.evidence.intervals`) and holds for its own row."""
     query_weights: Floats
     confidence: float
     fold_normalizers: tuple[tuple[Normalizer, ...], ...]
-    """The normalisers that training chose in each fold; `held_out` has the weights of the folds."""
+    """The normalisers that each fold's training chose, beside the folds' weights in `held_out`."""
+    unjudged: float | None = None
+    """The share of the learned weights' top 10 that has no judgment; None where that is not known."""
 
     def __repr__(self) -> str:
-        """Return the held-out mean, the gain over the best single ranker and the number of queries on one line."""
-        gain = self.gains[BEST_SINGLE]
-        over = f"{signed(gain.difference)} over the {BEST_SINGLE} (p = {gain.p_values['wilcoxon']:.2g})"
+        """Say the held-out mean, the gain over the strongest rival, and of how many queries, on one line."""
+        gain = self.gains[self.strongest]
+        interval = f"[{signed(gain.low)}, {signed(gain.high)}]"
+        over = f"{signed(gain.difference)} {interval} over {self.label(self.strongest)}"
         size = contents((), queries=self.query_ids)
         return f"<Evidence {self.measure} {self.held_out.mean:.4f} held out, {over}; {size}>"
 
@@ -89,19 +103,19 @@ class Evidence:
     def to_pandas(self) -> Any:
         """Return a pandas frame: one row per query id, one column per system."""
         systems = {
-            "learned weights": self.held_out.per_query,
-            "learned weights (training)": self.train,
+            LEARNED: self.held_out.per_query,
+            TRAINED: self.train,
             BEST_SINGLE: self.best_single,
             **self.rules,
-            **self.singles,
+            **dict(zip(ranker_ids(list(self.singles)), self.singles.values(), strict=True)),
         }
         return display.frame(systems, index=self.query_ids, index_name="query_id")
 
     def plot(self, *, ax: "Axes | None" = None) -> "Axes":
         """Draw the held-out gain over each rival with its interval; needs the extra `plots`."""
-        gains = self.gains.values()
+        gains = [self.gains[rival] for rival in self.rivals]
         return charts.plot_differences(
-            [f"over {name}" for name in self.gains],
+            [f"over {self.best_name if rival == BEST_SINGLE else self.label(rival)}" for rival in self.rivals],
             [gain.difference for gain in gains],
             [gain.low for gain in gains],
             [gain.high for gain in gains],
@@ -119,62 +133,87 @@ class Evidence:
         return weighted_mean(per_query, self.query_weights)
 
     @property
+    def best_single(self) -> Floats:
+        """The values of the best single ranker, the one that `best_name` names."""
+        return self.singles[self.best_name]
+
+    @property
+    def rivals(self) -> tuple[str, ...]:
+        """What the weights are measured against: the best single ranker and what needs no learning.
+
+        Equal weights are no rival of weights that are all equal themselves.
+        """
+        return (BEST_SINGLE, *(rule for rule in self.rules if rule != UNIFORM or not self.is_uniform))
+
+    @property
+    def is_uniform(self) -> bool:
+        """Whether every fold has equal weights: nothing was learned, or nothing of it was kept."""
+        return bool(np.allclose(self.held_out.weights, 1.0 / len(self.singles), rtol=0.0, atol=1e-12))
+
+    @property
+    def strongest(self) -> str:
+        """The rival with the highest mean over all judged queries: what the verdict is about."""
+        return max(self.rivals, key=lambda rival: self.gains[rival].baseline_mean)
+
+    @property
     def is_significant(self) -> bool:
-        """Whether the gain over the best single ranker is significant; see `outcome`."""
-        return self.outcome(BEST_SINGLE) == "better"
+        """Whether the gain over the strongest rival is significant: its interval lies above 0."""
+        return self.outcome(self.strongest) == "better"
 
     @property
     def better_rules(self) -> tuple[str, ...]:
-        """The rules that are clearly better than the learned weights, best first."""
+        """The rules that need no learning and are significantly better than what was learned, best first."""
         beating = [name for name in self.rules if self.outcome(name) == "worse"]
         return tuple(sorted(beating, key=lambda name: -self.mean(self.rules[name])))
 
     def outcome(self, rival: str) -> Outcome:
-        """Say whether the held-out values are better or worse than the rival's, and whether that is significant.
+        """Say how the held-out values stand to the rival's: better or worse where the interval leaves out 0."""
+        return self.gains[rival].outcome
 
-        Wilcoxon's test and the interval must agree: ranks and means can differ if there are many small losses and a
-        few large gains.
-        """
+    def label(self, rival: str) -> str:
+        """Return the rival as a sentence names it."""
+        if rival == BEST_SINGLE:
+            return f"{self.best_name} (the best single ranker)"
+        return {UNIFORM: "equal weights", RRF: "RRF", CURRENT: "the current ranking"}.get(rival, rival)
+
+    def figures(self, rival: str) -> str:
+        """Return the gain over the rival and its interval, as a sentence shows them."""
         gain = self.gains[rival]
-        if gain.n_better + gain.n_worse == 0:
-            return "equal"
-        clear = gain.p_values["wilcoxon"] < 1.0 - self.confidence
-        if gain.difference > 0:
-            return "better" if clear and gain.low > 0 else "perhaps better"
-        return "worse" if clear and gain.high < 0 else "perhaps worse"
+        interval = f"{self.confidence:.0%} interval {between(gain.low, gain.high)}"
+        return f"{signed(gain.difference)} {self.measure}, {interval}"
 
     def verdict(self) -> str:
-        """Return a sentence or two that say what the figures mean and name the rules that are better."""
-        return " ".join([self._against_best_single(), *map(self._against_better, self.better_rules)])
+        """Say in a sentence what the weights beat and what they do not, the strongest rival first."""
+        if len(self.singles) == 1:
+            return "There is only one ranker: there is nothing to fuse."
+        strongest, name = self.outcome(self.strongest), self.label(self.strongest)
+        subject = "the weights, which are all equal," if self.is_uniform else "the learned weights"
+        figures, where = self.figures(self.strongest), f"Held out, {subject}"
+        others = [rival for rival in self.rivals if rival != self.strongest]
+        beaten = [self.label(rival) for rival in others if self.outcome(rival) == "better"]
+        level = [self.label(rival) for rival in others if self.outcome(rival) != "better"]
+        if strongest == "better":
+            said = f"{where} beat the strongest rival, {name} ({figures})"
+            said += f", and {listed(beaten)}" if beaten else ""
+            return said + (f"; no gain over {listed(level)} is shown." if level else ".")
+        if strongest == "worse":
+            said = f"{where} lose to the strongest rival, {name} ({figures})"
+            return said + (f", and beat {listed(beaten)}." if beaten else ": use that instead.")
+        if strongest == "equal":
+            said = f"{where} give every query the same as the strongest rival, {name}"
+        else:
+            said = f"{where} are not shown to differ from the strongest rival, {name} ({figures})"
+        return said + (f"; they beat {listed(beaten)}." if beaten else "; no gain over any rival is shown.")
 
-    def _against_better(self, rule: str) -> str:
-        reached, p = self.mean(self.rules[rule]), self.gains[rule].p_values["wilcoxon"]
-        figures = f"{reached:.4f} against {self.held_out.mean:.4f} {self.measure}, p = {p:.2g}"
-        return f"What needs no learning does better: {rule} ({figures})."
-
-    def _against_best_single(self) -> str:
-        gain, name = self.gains[BEST_SINGLE], str(self.measure)
-        p = gain.p_values["wilcoxon"]
-        between = f"{self.confidence:.0%} interval {signed(gain.low)} to {signed(gain.high)}"
-        figures = f"{signed(gain.difference)} {name}, {between}, p = {p:.2g}"
-        match self.outcome(BEST_SINGLE):
-            case "better":
-                return f"Held out, the learned weights beat the best single ranker ({figures})."
-            case "perhaps better":
-                return (
-                    f"No significant gain over the best single ranker ({figures}): it may be chance. "
-                    f"Judge more queries."
-                )
-            case "perhaps worse":
-                return f"No gain over the best single ranker ({figures}): keep what you have."
-            case "worse":
-                return (
-                    f"Held out, the learned weights lose to the best single ranker ({figures}): keep what you have."
-                )
-            case "equal":
-                return (
-                    "Held out, the learned weights equal the best single ranker on every query: keep what you have."
-                )
+    @property
+    def caveat(self) -> str:
+        """What share of the top 10 has no judgment, in a sentence; empty where that is not known."""
+        if self.unjudged is None:
+            return ""
+        return (
+            f"{percent(self.unjudged)} of the top {TOP} of the learned weights has no judgment and counts as "
+            f"not relevant."
+        )
 
 
 def gather_evidence(
@@ -185,9 +224,14 @@ def gather_evidence(
     folds: int = 5,
     confidence: float = 0.95,
     seed: int = 0,
+    current: Mapping[str, float] | Floats | None = None,
     progress: Progress = silent,
 ) -> tuple[Fuser, Evidence]:
-    """Fit on all queries, cross-validate the same method, and compare with systems that need no learning."""
+    """Fit on all queries, cross-validate the same method, and set both beside what needs no learning.
+
+    `current` is what is in use at present, as one more rival: weights by ranker, which multiply the same normalised
+    scores, or the measure of every query.
+    """
     check_aligned(aligned)
     measure = parse_measure(measure)
     n = len(aligned.queries)
@@ -210,38 +254,85 @@ def gather_evidence(
         UNIFORM: measure_queries(prepared, np.full(n_rankers, 1.0 / n_rankers), measure),
         RRF: evaluate_aligned(aligned, rule_scores(aligned, "rrf"), [measure]).values[:, 0],
     }
-    best_single = _best_single_by_fold(singles, held_out.fold, aligned.query_weights)
-    rivals = {BEST_SINGLE: best_single, **rules}
-    learned = counted(held_out.per_query, aligned.query_weights)
-    gains = {}
-    for name, values in rivals.items():
-        pair = {name: counted(values, aligned.query_weights), "learned": learned}
-        found = compare_runs(pair, correction="none", confidence=confidence, seed=seed)
-        gains[name] = replace(found.contrasts[0], measure=str(measure))
-    against_zero = compare_runs(
-        {"zero": np.zeros(n), "learned": learned}, tests=(), confidence=confidence, seed=seed
-    ).contrasts[0]
-    means = {name: weighted_mean(values, aligned.query_weights) for name, values in singles.items()}
-    return fuser, Evidence(
+    if isinstance(current, Mapping):
+        rules[CURRENT] = measure_queries(prepared, current_weights(current, aligned.rankers), measure)
+    elif current is not None:
+        rules[CURRENT] = np.asarray(current, np.float64)
+    else:
+        pass  # nothing is in use yet, or it is not known
+    train = measure_queries(prepared, fuser.weights_, measure)
+    found = Evidence(
         measure=measure,
         query_ids=tuple(aligned.queries),
-        train=measure_queries(prepared, fuser.weights_, measure),
+        train=train,
         held_out=held_out,
         singles=singles,
         rules=rules,
-        best_single=best_single,
-        best_name=max(means, key=means.__getitem__),
-        interval=(against_zero.low, against_zero.high),
-        gains=gains,
+        best_name=aligned.rankers[0],
+        interval=(0.0, 0.0),
+        gains={},
         query_weights=aligned.query_weights,
         confidence=confidence,
         fold_normalizers=tuple(fold.normalizers_ for fold in by_fold),
+        unjudged=unjudged_share(prepared, fuser.weights_),
     )
+    return fuser, with_gains(found, seed)
 
 
-def counted(per_query: Floats, query_weights: Floats) -> Floats:
-    """Return values whose plain mean is the mean with the queries' weights, for tests and intervals of the mean."""
-    return np.asarray(per_query * (query_weights * len(query_weights) / query_weights.sum()))
+def with_gains(evidence: Evidence, seed: int) -> Evidence:
+    """Return the evidence with best ranker, gains and intervals, computed from the values of every query.
+
+    The best single ranker is chosen from the rankers, and the strongest rival from rankers and rules: the upper
+    ends of their intervals allow for that.
+    """
+    singles, rules = evidence.singles, evidence.rules
+    means = {name: evidence.mean(values) for name, values in singles.items()}
+    best_name = max(means, key=means.__getitem__)
+    intervals = GainIntervals(
+        evidence.held_out.per_query,
+        evidence.train,
+        evidence.held_out.fold,
+        evidence.query_weights,
+        n_rankers=len(singles),
+        measure=str(evidence.measure),
+        confidence=evidence.confidence,
+        seed=seed,
+    )
+    rankers = np.array(list(singles.values()))
+    rivals = {BEST_SINGLE: singles[best_name], **rules}
+    strongest = max(rivals, key=lambda rival: evidence.mean(rivals[rival]))
+    candidates = {BEST_SINGLE: rankers} | {strongest: np.array([*singles.values(), *rules.values()])}
+    gains = {
+        name: intervals.gain_over(name, values, chosen_from=candidates.get(name)) for name, values in rivals.items()
+    }
+    gains |= {
+        own: gains[BEST_SINGLE] if name == best_name else intervals.gain_over(own, values, tests=("wilcoxon", "t"))
+        for own, (name, values) in zip(ranker_ids(list(singles)), singles.items(), strict=True)
+    }
+    return replace(evidence, best_name=best_name, interval=intervals.interval(), gains=gains)
+
+
+def current_weights(given: Mapping[str, float], rankers: Sequence[str]) -> Floats:
+    """Return the weights in use at present in the rankers' order; rankers that are not named have none."""
+    unknown = [name for name in given if name not in rankers]
+    if unknown:
+        raise InputError(
+            f"current (--current): expected weights of {', '.join(rankers)}; found one of {unknown[0]!r}."
+        )
+    weights = np.array([given.get(name, 0.0) for name in rankers], np.float64)
+    if not np.isfinite(weights).all() or (weights < 0.0).any() or not weights.any():
+        found = ", ".join(f"{name}={weight:g}" for name, weight in given.items())
+        raise InputError(
+            f"current (--current): expected weights from 0 on, at least one of them above 0; found {found}."
+        )
+    return np.asarray(weights / weights.sum())
+
+
+def unjudged_share(aligned: Aligned, weights: Floats) -> float | None:
+    """Return the share of the top 10 without a judgment, over the queries that have documents; None without any."""
+    judged = evaluate_aligned(aligned, weights, f"Judged@{TOP}").values[:, 0]
+    with_docs = np.diff(aligned.starts) > 0
+    return 1.0 - float(judged[with_docs].mean()) if with_docs.any() else None
 
 
 def single_values(aligned: Aligned, name: str, measure: Measure) -> Floats:
@@ -259,7 +350,7 @@ def single_table(aligned: Aligned, name: str, measures: Sequence[Measure]) -> Fl
 
 def with_evidence(model: Model, aligned: Aligned, evidence: Evidence) -> Model:
     """Return the model with the figures of its training and the fingerprint of its data."""
-    gain = evidence.gains[BEST_SINGLE]
+    gain, strongest = evidence.gains[BEST_SINGLE], evidence.gains[evidence.strongest]
     training = {
         "queries": len(evidence.query_ids),
         "train": evidence.mean(evidence.train),
@@ -268,26 +359,8 @@ def with_evidence(model: Model, aligned: Aligned, evidence: Evidence) -> Model:
         "gain_over_best_single": gain.difference,
         "gain_interval": [gain.low, gain.high],
         "p_wilcoxon": gain.p_values["wilcoxon"],
+        "strongest_rival": evidence.strongest,
+        "gain_over_strongest": strongest.difference,
+        "gain_over_strongest_interval": [strongest.low, strongest.high],
     }
     return replace(model, measure=str(evidence.measure), training=training, fingerprint=fingerprint(aligned))
-
-
-def best_singles(evidence: Evidence) -> list[str]:
-    """Return, for every fold, the ranker that was best on the queries of the other folds."""
-    table = np.array(list(evidence.singles.values()))
-    names, weights, fold = list(evidence.singles), evidence.query_weights, evidence.held_out.fold
-    return [names[_best(table, weights, fold != f)] for f in range(len(evidence.held_out.weights))]
-
-
-def _best_single_by_fold(singles: Mapping[str, Floats], fold: NDArray[np.int64], weights: Floats) -> Floats:
-    """Return, for every query, the value of the ranker that was best on the queries of the other folds."""
-    table = np.array(list(singles.values()))
-    chosen = np.zeros(len(fold))
-    for f in np.unique(fold):
-        outside = fold == f
-        chosen[outside] = table[_best(table, weights, ~outside), outside]
-    return chosen
-
-
-def _best(table: Floats, weights: Floats, inside: NDArray[np.bool_]) -> int:
-    return int(np.argmax(times(table[:, inside], weights[inside])))

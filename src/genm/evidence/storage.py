@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 import msgspec
 import numpy as np
@@ -16,15 +16,16 @@ from msgspec import Meta
 from genm._math.linear_algebra import weighted_mean
 from genm._typing import Floats
 from genm.errors import InputError, ModelError
-from genm.evaluate import Contrast, parse_measure
+from genm.evaluate import Contrast, Outcome, parse_measure
 from genm.evidence.crossval import HeldOut
-from genm.evidence.evidence import Evidence
+from genm.evidence.evidence import Evidence, with_gains
 from genm.evidence.resampling import FewerQueries, Kept, Refits
 from genm.io import write_text
 from genm.model import Model, normalizer_from_json
 from genm.strict_json import EDITED, Count, Finite, Strict, check_head, convert, parse_json
 
-EVIDENCE_VERSION = 1
+EVIDENCE_VERSION = 2
+"""Version 1, which had bootstrap intervals and let each fold choose its best single ranker, is still read."""
 _HEAD = "genm-evidence"
 _Numbers = tuple[Finite, ...]
 
@@ -49,6 +50,7 @@ class _Gain(Strict, frozen=True):
     n_equal: Count
     p_values: dict[str, Finite]
     corrected: dict[str, Finite]
+    outcome: Outcome
 
 
 class _RefitRows(Strict, frozen=True):
@@ -77,13 +79,13 @@ class _EvidenceFile(Strict, frozen=True):
     measure: str
     confidence: Finite
     best_ranker: str
+    unjudged: Finite | None
     interval: Annotated[_Numbers, Meta(min_length=2, max_length=2, description="two numbers")]
     query_ids: tuple[str, ...]
     query_weights: _Numbers
     train: _Numbers
     held_out: _Numbers
     fold: tuple[Count, ...]
-    best_single: _Numbers
     singles: dict[str, _Numbers]
     rules: dict[str, _Numbers]
     folds: tuple[_Fold, ...]
@@ -141,13 +143,13 @@ def evidence_to_json(kept: Kept) -> dict[str, Any]:
         "measure": str(evidence.measure),
         "confidence": evidence.confidence,
         "best_ranker": evidence.best_name,
+        "unjudged": evidence.unjudged,
         "interval": list(evidence.interval),
         "query_ids": list(evidence.query_ids),
         "query_weights": evidence.query_weights.tolist(),
         "train": evidence.train.tolist(),
         "held_out": held_out.per_query.tolist(),
         "fold": held_out.fold.tolist(),
-        "best_single": evidence.best_single.tolist(),
         "singles": {name: values.tolist() for name, values in evidence.singles.items()},
         "rules": {name: values.tolist() for name, values in evidence.rules.items()},
         "folds": [
@@ -172,6 +174,9 @@ def evidence_to_json(kept: Kept) -> dict[str, Any]:
 
 def evidence_from_json(document: object, place: str = "evidence") -> Kept:
     """Read the evidence back from its JSON object."""
+    is_old = isinstance(document, dict) and document.get("format") == _HEAD and document.get("version") == 1
+    if is_old:
+        document = _from_version_1(cast("dict[str, Any]", document), place)
     check_head(document, _HEAD, EVIDENCE_VERSION, "evidence", place)
     file = convert(document, _EvidenceFile, place)
     n, n_rankers = len(file.query_ids), len(file.rankers)
@@ -182,6 +187,10 @@ def evidence_from_json(document: object, place: str = "evidence") -> Kept:
     if tuple(file.singles) != file.rankers:
         raise ModelError(
             f"{place}: singles: expected {', '.join(file.rankers)}; found {', '.join(file.singles)}. {EDITED}"
+        )
+    if file.best_ranker not in file.singles:
+        raise ModelError(
+            f"{place}: best_ranker: expected one of {', '.join(file.rankers)}; found {file.best_ranker}. {EDITED}"
         )
     low, high = file.interval
     query_weights, held_out = per_query("query_weights"), per_query("held_out")
@@ -220,14 +229,16 @@ def evidence_from_json(document: object, place: str = "evidence") -> Kept:
         ),
         singles={name: _row(values, n, f"{place}: singles.{name}") for name, values in file.singles.items()},
         rules={name: _row(values, n, f"{place}: rules.{name}") for name, values in file.rules.items()},
-        best_single=per_query("best_single"),
         best_name=file.best_ranker,
         interval=(low, high),
         gains={name: Contrast(**msgspec.structs.asdict(gain)) for name, gain in file.gains.items()},
         query_weights=query_weights,
         confidence=file.confidence,
         fold_normalizers=tuple(fold_normalizers),
+        unjudged=file.unjudged,
     )
+    if is_old:
+        evidence = with_gains(evidence, file.seed)
     refits, fewer = file.refits, file.fewer
     return Kept(
         rankers=file.rankers,
@@ -248,6 +259,14 @@ def evidence_from_json(document: object, place: str = "evidence") -> Kept:
             fewer.note,
         ),
     )
+
+
+def _from_version_1(document: dict[str, Any], place: str) -> dict[str, Any]:
+    """Return a document of version 1 in the present layout; `with_gains` then computes its gains anew."""
+    if "best_single" not in document or not isinstance(document.get("gains"), dict):
+        raise ModelError(f"{place}: expected best_single and gains. {EDITED}")
+    kept = {key: value for key, value in document.items() if key != "best_single"}
+    return {**kept, "version": EVIDENCE_VERSION, "unjudged": None, "gains": {}}
 
 
 def _compact(value: object) -> str:

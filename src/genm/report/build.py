@@ -1,7 +1,7 @@
 """From a model, its evidence and the data to the whole report: samples, facts about the data, warnings."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -12,8 +12,8 @@ from genm._typing import Floats, Ints
 from genm.align import UNJUDGED, Aligned
 from genm.align.aligned import per_query
 from genm.errors import InputError, ModelError
-from genm.evaluate import evaluate_aligned, parse_measure
-from genm.evidence import BEST_SINGLE, RRF, Kept, gather_evidence, keep_evidence
+from genm.evaluate import parse_measure
+from genm.evidence import RRF, Kept, gather_evidence, keep_evidence, unjudged_share
 from genm.evidence.crossval import measure_queries
 from genm.learn import Fuser, find_method, is_method, make_fuser
 from genm.learn.base import FixedWeights
@@ -43,6 +43,7 @@ from genm.report.systems import (
     learning_of,
     main_values,
     measure_systems,
+    rival_values,
     rounded,
     systems_of,
     table_of,
@@ -158,9 +159,7 @@ def coverage_of(aligned: Aligned, model: Model, *, n_queries: int, notes: Iterab
         }
         for k, name in enumerate(found.rankers)
     ]
-    fused = evaluate_aligned(aligned, np.array(model.weights), f"Judged@{TOP}").values[:, 0]
-    with_docs = np.diff(aligned.starts) > 0
-    unjudged = 1.0 - float(fused[with_docs].mean()) if with_docs.any() else None
+    unjudged = unjudged_share(aligned, np.array(model.weights))
     warnings = [
         *_about_queries(n_queries, found.n_empty, found.n_without_relevant or 0, found.n_queries),
         *_about_judgments(unjudged),
@@ -285,7 +284,7 @@ def build_report(
     source = source or Source()
     evidence, weights, seed = kept.evidence, np.array(model.weights), kept.seed
     level = _level(model)
-    delta = evidence.held_out.per_query - evidence.best_single
+    delta = evidence.held_out.per_query - rival_values(evidence)
     samples = draw_samples(aligned, delta, n_details=n_details, seed=seed, level=level)
     same = kept.weights == model.weights
     trained = evidence.train if same else measure_queries(aligned, weights, evidence.measure)
@@ -294,8 +293,11 @@ def build_report(
     land = Landscape(_part(aligned, samples.landscape), evidence.measure, weights)
     lines, ternary = land.lines(progress=progress), land.ternary()
     progress("opening queries", 0, 1)
-    headline = headline_of(evidence, model.method)
+    headline = headline_of(evidence)
     headline["train"] = evidence.mean(trained)
+    if headline["unjudged"] is None:  # the evidence is of an older release
+        evidence = replace(evidence, unjudged=unjudged_share(aligned, weights))
+        headline |= {"unjudged": evidence.unjudged, "caveat": evidence.caveat}
     ids = list(aligned.queries)
     report: Report = {
         "format": FORMAT,
@@ -307,8 +309,8 @@ def build_report(
         "n_queries": len(ids),
         "headline": headline,
         "spread": _spread(kept, model, land),
-        "measures": table_of(measured, main, evidence, model.rankers),
-        "curves": curves_of(measured, model.rankers),
+        "measures": table_of(measured, main, evidence),
+        "curves": curves_of(measured, evidence),
         "lines": lines,
         "ternary": ternary,
         "learning": learning_of(kept),
@@ -407,9 +409,9 @@ def _queries(
     return {
         "query_ids": query_ids,
         "texts": None,
-        "values": {one.id: column(main[one.id]) for one in systems_of(model.rankers)},
-        "delta": column(evidence.held_out.per_query - evidence.best_single),
-        "rival": BEST_SINGLE,
+        "values": {one.id: column(main[one.id]) for one in systems_of(evidence)},
+        "delta": column(evidence.held_out.per_query - rival_values(evidence)),
+        "rival": evidence.strongest,
         "delta_rrf": column(evidence.held_out.per_query - evidence.rules[RRF]),
         "fold": evidence.held_out.fold[rows].tolist(),
         "n_relevant": aligned.n_relevant(_level(model))[rows].tolist(),

@@ -70,7 +70,7 @@ def report_latex(report: Report) -> str:
         *made,
         _LETTERS,
         "",
-        escape_latex(report["headline"]["verdict"]),
+        escape_latex(f"{report['headline']['verdict']} {report['headline']['caveat']}".rstrip()),
     ]
     tables = (gains_table(report), weights_table(report), measures_table(report), queries_table(report))
     return "\n".join(head) + "\n\n" + "\n".join(_table(table) for table in tables)

@@ -36,7 +36,7 @@ def report_markdown(report: Report) -> str:
         f"# {escape_markdown(report['title'])}",
         f"**{escape_markdown(head['verdict'])}**",
         f"Held out: {head['held_out']:.4f} {escape_markdown(report['measure'])}; on the training queries: "
-        f"{head['train']:.4f}. Best single ranker: {escape_markdown(head['best_single'])}.",
+        f"{head['train']:.4f}. {escape_markdown(head['caveat'])}".rstrip(),
         _table(gains_table(report)),
         _table(weights_table(report)),
         _table(measures_table(report)),

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from genm.evidence import Outcome
+from genm.evaluate import Outcome
 
 FORMAT = "genm-report"
 VERSION = 1
@@ -45,22 +45,26 @@ class Gain(TypedDict):
     """The held-out fusion against one rival, query by query."""
 
     over: str
-    """The rival's id: "best single ranker", "RRF (k=60)" or "uniform weights"."""
+    """The rival's id: "best single ranker", "RRF (k=60)", "uniform weights" or "current ranking"."""
+    label: str
+    """The rival as sentences name it; of the best single ranker, which one that is."""
+    rival_mean: float
+    """The rival's mean over all queries."""
     difference: float
     """Mean of fusion minus rival, in the report's measure."""
     low: float | None
     high: float | None
-    """Confidence interval of the difference (bootstrap); null for a single query."""
+    """Confidence interval of the difference (`genm.evidence.intervals`); null for a single query."""
     p: float
-    """Two-sided, Wilcoxon's signed-rank test."""
+    """Two-sided, Wilcoxon's signed-rank test over the queries. It decides nothing here: it does not allow for the
+    weights having been learned, and it asks whether gains outnumber losses, not whether the mean differs."""
     p_values: dict[str, float]
     """By test: "wilcoxon", "t", "randomization"."""
     n_better: int
     n_worse: int
     n_equal: int
     outcome: Outcome
-    """Better or worse: p is below 1 - confidence and the interval lies on that side of 0; perhaps: not so clear;
-    equal: no query differs."""
+    """Better or worse: the interval lies on that side of 0; perhaps: it holds 0; equal: no query differs."""
     significant: bool
     """Whether the outcome is "better"."""
     sentence: str
@@ -71,11 +75,12 @@ class Headline(TypedDict):
     """How much better, and is it luck."""
 
     verdict: str
-    """One or two sentences: what to make of it."""
+    """In a sentence: what the weights beat and what they do not, the strongest rival first."""
     advice: Advice
-    """adopt: a clear gain over the best single ranker; judge-more: a gain that may be luck; use-rule: a gain, but
-    RRF or equal weights are clearly better; keep: no gain."""
+    """By the strongest rival. adopt: a significant gain; judge-more: a gain that may be luck; use-rule: equal
+    weights, RRF or the current ranking are significantly better; keep: no gain."""
     significant: bool
+    """Whether the gain over the strongest rival is significant."""
     held_out: float
     """The fusion's mean on queries it had not seen."""
     interval: list[float | None]
@@ -85,9 +90,17 @@ class Headline(TypedDict):
     confidence: float
     folds: int
     best_single: str
-    """Name of the ranker that is best on all queries."""
+    """Name of the ranker with the highest mean over all queries."""
+    strongest: str
+    """Id of the rival with the highest mean over all queries."""
+    unjudged: float | None
+    """Share of the learned weights' top 10 without a judgment."""
+    caveat: str
+    """The same in a sentence."""
+    criterion: str
+    """In words: what decides whether a gain is significant, and what the p-values are."""
     gains: list[Gain]
-    """Over the best single ranker first, then RRF, then uniform weights."""
+    """Over the strongest rival first, then over the other rivals."""
 
 
 class WeightRow(TypedDict):
@@ -213,7 +226,7 @@ class LearningCurve(TypedDict):
 
     points: list[LearningPoint]
     rivals: dict[str, float]
-    """Means of RRF and the best single ranker, to draw as level lines."""
+    """Means of the best single ranker, of RRF and of the strongest rival, to draw as level lines."""
     sentence: str
 
 
@@ -229,7 +242,7 @@ class QueryTable(TypedDict):
     delta: list[float]
     """Held-out fusion minus `rival`."""
     rival: str
-    """"best single ranker"."""
+    """Id of the strongest rival."""
     delta_rrf: list[float]
     fold: list[int]
     n_relevant: list[int]

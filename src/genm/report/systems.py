@@ -1,18 +1,30 @@
 """Evaluate every ranker, rule and fusion; state how much better the fusion is, and whether that is significant."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
 
 from genm._math.linear_algebra import times
-from genm._math.significance import bootstrap_interval
+from genm._math.significance import student_interval
 from genm._typing import Floats, Ints
 from genm.align import Aligned, renormalize
 from genm.evaluate import Measure, evaluate_aligned, parse_measure
-from genm.evidence import BEST_SINGLE, RRF, UNIFORM, Evidence, Kept, Outcome, best_singles, counted, single_table
-from genm.formatting import between, measure_name, n_queries, p_value, signed
+from genm.evidence import (
+    BEST_SINGLE,
+    CRITERION,
+    LEARNED,
+    RRF,
+    TRAINED,
+    UNIFORM,
+    Evidence,
+    Kept,
+    Outcome,
+    counted,
+    ranker_ids,
+    single_table,
+)
+from genm.formatting import between, n_queries, p_value, signed
 from genm.fuse import rule_scores
 from genm.learn.objectives import with_level
 from genm.model import Model
@@ -30,14 +42,8 @@ from genm.report.payload import (
 
 Kind = Literal["ranker", "rule", "best-single", "fused"]
 
-HELD_OUT, TRAINED = "learned weights", "learned weights (training)"
 SHOWN = ("AP", "P@1", "P@5", "P@10", "nDCG@10", "RR", "R@100")
 LEVELS = tuple(i / 10 for i in range(11))
-_RESERVED = (UNIFORM, RRF, BEST_SINGLE, HELD_OUT, TRAINED)
-
-_RESAMPLES = 2000
-
-_RULES = {RRF: "RRF", UNIFORM: "equal weights"}
 _ADVICE: dict[Outcome, Advice] = {
     "better": "adopt",
     "perhaps better": "judge-more",
@@ -45,15 +51,6 @@ _ADVICE: dict[Outcome, Advice] = {
     "perhaps worse": "keep",
     "worse": "keep",
 }
-_SIGNIFICANCE: dict[Outcome, str] = {
-    "better": "significant",
-    "perhaps better": "not significant",
-    "equal": "",
-    "perhaps worse": "not significant",
-    "worse": "significant",
-}
-_FEWEST_DIFFERENCES = 6
-"""The smallest p of Wilcoxon's test is 2 / 2^n: with fewer queries that differ, it is never below 0.05."""
 
 
 class Named(NamedTuple):
@@ -83,20 +80,15 @@ class Measured:
         return np.asarray(times(self.values[system].T, self.query_weights) / self.query_weights.sum())
 
 
-def ranker_ids(rankers: Sequence[str]) -> list[str]:
-    """Return an id for each ranker that no other system has."""
-    return [f"{name} (ranker)" if name in _RESERVED else name for name in rankers]
-
-
-def systems_of(rankers: Sequence[str]) -> list[Named]:
-    """Return all systems, in the order of the tables."""
+def systems_of(evidence: Evidence) -> list[Named]:
+    """Return everything that is measured, in the order of the tables."""
+    rankers = list(evidence.singles)
     own = [Named(own, name, "ranker") for own, name in zip(ranker_ids(rankers), rankers, strict=True)]
     return [
         *own,
-        Named(UNIFORM, UNIFORM, "rule"),
-        Named(RRF, RRF, "rule"),
-        Named(BEST_SINGLE, "best single ranker, chosen without the fold", "best-single"),
-        Named(HELD_OUT, "learned weights, held out", "fused"),
+        *(Named(rule, rule, "rule") for rule in evidence.rules),
+        Named(BEST_SINGLE, f"best single ranker: {evidence.best_name}", "best-single"),
+        Named(LEARNED, "learned weights, held out", "fused"),
         Named(TRAINED, "learned weights, on their training queries", "fused"),
     ]
 
@@ -123,17 +115,16 @@ def measure_systems(
     for done, (own, blend) in enumerate(blends.items(), n_rankers):
         progress("measuring", done, steps)
         values[own] = evaluate_aligned(part, blend, measures).values
-    fold, ids = evidence.held_out.fold[positions], dict(zip(part.rankers, ranker_ids(part.rankers), strict=True))
-    values[HELD_OUT], values[BEST_SINGLE] = np.zeros_like(values[UNIFORM]), np.zeros_like(values[UNIFORM])
-    for f, name in enumerate(best_singles(evidence)):
+    values[BEST_SINGLE] = values[ranker_ids([evidence.best_name])[0]]
+    fold, values[LEARNED] = evidence.held_out.fold[positions], np.zeros_like(values[UNIFORM])
+    for f in range(len(evidence.held_out.weights)):
         outside = np.flatnonzero(fold == f)
         if len(outside) == 0:
             continue
-        values[BEST_SINGLE][outside] = values[ids[name]][outside]
         held = part.select(outside)
         if held.normalizers != evidence.fold_normalizers[f]:
             held = renormalize(held, evidence.fold_normalizers[f])
-        values[HELD_OUT][outside] = evaluate_aligned(held, evidence.held_out.weights[f], measures).values
+        values[LEARNED][outside] = evaluate_aligned(held, evidence.held_out.weights[f], measures).values
     progress("measuring", steps, steps)
     return Measured(measures, values, part.query_weights)
 
@@ -143,21 +134,28 @@ def main_values(evidence: Evidence, trained: Floats) -> dict[str, Floats]:
     own = dict(zip(ranker_ids(list(evidence.singles)), evidence.singles.values(), strict=True))
     return {
         **own,
-        UNIFORM: evidence.rules[UNIFORM],
-        RRF: evidence.rules[RRF],
+        **evidence.rules,
         BEST_SINGLE: evidence.best_single,
-        HELD_OUT: evidence.held_out.per_query,
+        LEARNED: evidence.held_out.per_query,
         TRAINED: trained,
     }
 
 
-def table_of(
-    measured: Measured, main: dict[str, Floats], evidence: Evidence, rankers: Sequence[str]
-) -> MeasureTable:
-    """Return the means; the first column, the report's own measure, is over all queries."""
+def rival_values(evidence: Evidence) -> Floats:
+    """Return the values of the strongest rival."""
+    return {BEST_SINGLE: evidence.best_single, **evidence.rules}[evidence.strongest]
+
+
+def table_of(measured: Measured, main: dict[str, Floats], evidence: Evidence) -> MeasureTable:
+    """Return the means; the first column, the report's own measure, is over all queries.
+
+    The current ranking is left out: only that measure is known of it, and the headline has it.
+    """
     shown = measured.measures[: -len(LEVELS)]
     systems: list[System] = []
-    for one in systems_of(rankers):
+    for one in systems_of(evidence):
+        if one.id not in measured.values:
+            continue
         means = measured.means(one.id)[1 : len(shown)].tolist()
         values = [rounded(value) for value in (evidence.mean(main[one.id]), *means)]
         systems.append(
@@ -171,12 +169,12 @@ def table_of(
     }
 
 
-def curves_of(measured: Measured, rankers: Sequence[str]) -> list[RecallCurve]:
+def curves_of(measured: Measured, evidence: Evidence) -> list[RecallCurve]:
     """Return the precision-recall curves."""
     return [
         {"system": one.id, "precision": [rounded(p) for p in measured.means(one.id)[-len(LEVELS) :].tolist()]}
-        for one in systems_of(rankers)
-        if one.kind != "best-single"
+        for one in systems_of(evidence)
+        if one.kind != "best-single" and one.id in measured.values
     ]
 
 
@@ -185,10 +183,11 @@ def rounded(value: float) -> float:
     return round(float(value), 8)
 
 
-def headline_of(evidence: Evidence, method: str = "") -> Headline:
-    """Return the gains over the systems that need no learning, the verdict and the advice."""
+def headline_of(evidence: Evidence) -> Headline:
+    """Return the gains over what needs no learning, the strongest rival first, and what to make of them."""
+    others = [rival for rival in evidence.rivals if rival != evidence.strongest]
     return {
-        "verdict": verdict_of(evidence, learned=method != "equal"),
+        "verdict": evidence.verdict(),
         "advice": _advice(evidence),
         "significant": evidence.is_significant,
         "held_out": evidence.held_out.mean,
@@ -197,49 +196,17 @@ def headline_of(evidence: Evidence, method: str = "") -> Headline:
         "confidence": evidence.confidence,
         "folds": len(evidence.held_out.weights),
         "best_single": evidence.best_name,
-        "gains": [_gain(evidence, name) for name in (BEST_SINGLE, RRF, UNIFORM)],
+        "strongest": evidence.strongest,
+        "unjudged": evidence.unjudged,
+        "caveat": evidence.caveat,
+        "criterion": CRITERION,
+        "gains": [_gain(evidence, name) for name in (evidence.strongest, *others)],
     }
 
 
 def _advice(evidence: Evidence) -> Advice:
-    advice = _ADVICE[evidence.outcome(BEST_SINGLE)]
-    return "use-rule" if evidence.better_rules and advice != "keep" else advice
-
-
-def verdict_of(evidence: Evidence, *, learned: bool = True) -> str:
-    """Compare the held-out figures with the best single ranker and RRF; name rules that may do as well or better.
-
-    Where nothing was learned, the weights are all equal.
-    """
-    if len(evidence.singles) == 1:
-        return "There is only one ranker: there is nothing to fuse."
-    against_single = _standing(evidence, BEST_SINGLE, "the best single ranker")
-    subject = "On held-out queries, the learned weights" if learned else "Equal weights"
-    said = [f"{subject} {against_single}.", f"They {_standing(evidence, RRF, 'RRF')}."]
-    enough = [word for rule, word in _RULES.items() if evidence.outcome(rule) != "better"]
-    better = [_RULES[rule] for rule in evidence.better_rules]
-    if better and learned:
-        said.append(f"Clearly better, without learning: {' and '.join(better)}.")
-    elif enough and learned and evidence.is_significant:
-        said.append(f"Without learning, {' and '.join(enough)} may do as well.")
-    gain = evidence.gains[BEST_SINGLE]
-    differing = gain.n_better + gain.n_worse
-    if 0 < differing < _FEWEST_DIFFERENCES and evidence.confidence >= 0.95:
-        said.append(
-            f"With only {n_queries(differing)} that differ, no gain can be significant: judge more queries."
-        )
-    return " ".join(said)
-
-
-def _standing(evidence: Evidence, rival: str, name: str) -> str:
-    gain, outcome = evidence.gains[rival], evidence.outcome(rival)
-    if outcome == "equal":
-        return f"equal {name} on every query"
-    by = f"{abs(gain.difference):.4f}"
-    side = "better" if gain.difference > 0 else "worse"
-    far = f"{by} {measure_name(str(evidence.measure))} {side} than" if float(by) else "about equal to"
-    figures = f"{evidence.confidence:.0%} interval {between(gain.low, gain.high)}"
-    return f"are {far} {name} ({figures}, {p_value(gain.p_values['wilcoxon'])}): {_SIGNIFICANCE[outcome]}"
+    strongest = evidence.strongest
+    return "use-rule" if strongest in evidence.better_rules else _ADVICE[evidence.outcome(strongest)]
 
 
 def learning_of(kept: Kept) -> LearningCurve | None:
@@ -249,8 +216,7 @@ def learning_of(kept: Kept) -> LearningCurve | None:
         return None
     values = counted(fewer.per_query, evidence.query_weights).T
     columns = np.ascontiguousarray(np.hstack((values, values - values[:, -1:])))
-    rng = np.random.default_rng([kept.seed, 4])
-    low, high = bootstrap_interval(columns, evidence.confidence, _RESAMPLES, rng)
+    low, high = student_interval(columns, evidence.confidence)
     n = len(fewer.n_queries)
     points: list[LearningPoint] = [
         {
@@ -265,6 +231,8 @@ def learning_of(kept: Kept) -> LearningCurve | None:
         for i in range(n)
     ]
     rivals = {BEST_SINGLE: evidence.mean(evidence.best_single), RRF: evidence.mean(evidence.rules[RRF])}
+    if evidence.strongest not in rivals:
+        rivals[evidence.strongest] = evidence.gains[evidence.strongest].baseline_mean
     return {"points": points, "rivals": rivals, "sentence": f"{_would_more_help(points)} {fewer.note}"}
 
 
@@ -276,15 +244,16 @@ def number_or_none(value: float) -> float | None:
 def _gain(evidence: Evidence, name: str) -> Gain:
     found = evidence.gains[name]
     p = found.p_values["wilcoxon"]
-    rival = f"{BEST_SINGLE}, chosen without the fold" if name == BEST_SINGLE else name
     sentence = (
-        f"{signed(found.difference)} {evidence.measure} over {rival} ({evidence.confidence:.0%} interval "
-        f"{between(found.low, found.high)}, {p_value(p)}): better on {found.n_better:,}, worse on "
-        f"{found.n_worse:,}, equal on {found.n_equal:,} of {n_queries(len(evidence.query_ids))}."
+        f"{signed(found.difference)} {evidence.measure} over {evidence.label(name)} ({evidence.confidence:.0%} "
+        f"interval {between(found.low, found.high)}): better on {found.n_better:,}, worse on {found.n_worse:,}, "
+        f"equal on {found.n_equal:,} of {n_queries(len(evidence.query_ids))}; Wilcoxon's test over queries "
+        f"{p_value(p)}."
     )
-    outcome = evidence.outcome(name)
     return {
         "over": name,
+        "label": evidence.label(name),
+        "rival_mean": found.baseline_mean,
         "difference": found.difference,
         "low": number_or_none(found.low),
         "high": number_or_none(found.high),
@@ -293,8 +262,8 @@ def _gain(evidence: Evidence, name: str) -> Gain:
         "n_better": found.n_better,
         "n_worse": found.n_worse,
         "n_equal": found.n_equal,
-        "outcome": outcome,
-        "significant": outcome == "better",
+        "outcome": found.outcome,
+        "significant": found.outcome == "better",
         "sentence": sentence,
     }
 

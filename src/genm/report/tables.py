@@ -53,11 +53,19 @@ def _range(values: list[float] | None) -> str:
 def gains_table(report: Report) -> TextTable:
     """Return the held-out gains."""
     head = report["headline"]
-    header = [f"held out, over {report['n_queries']:,} queries", "gain", f"{head['confidence']:.0%} interval", "p"]
-    rows = []
-    for gain in head["gains"]:
-        interval = between(gain["low"], gain["high"])
-        rows.append([f"over {gain['over']}", signed(gain["difference"]), interval, f"{gain['p']:.2g}"])
+    interval = f"{head['confidence']:.0%} interval"
+    header = [f"held out, over {report['n_queries']:,} queries", "rival", "gain", interval, "outcome", "p"]
+    rows = [
+        [
+            f"over {gain['label']}",
+            f"{gain['rival_mean']:.4f}",
+            signed(gain["difference"]),
+            between(gain["low"], gain["high"]),
+            gain["outcome"],
+            f"{gain['p']:.2g}",
+        ]
+        for gain in head["gains"]
+    ]
     return TextTable(f"Gain in {report['measure']}, {head['folds']}-fold cross-validation", "gains", header, rows)
 
 
@@ -100,6 +108,7 @@ def remarks(report: Report) -> list[str]:
     """Return the sentences that belong beside the figures."""
     learning = report["learning"]
     return [
+        report["headline"]["criterion"],
         *([learning["sentence"]] if learning else []),
         report["spread"]["note"],
         *(warning["text"] for warning in report["coverage"]["warnings"]),

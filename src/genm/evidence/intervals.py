@@ -1,0 +1,132 @@
+"""Held-out gains over rivals: intervals that allow for the weights having been learned from few queries.
+
+What is estimated: the mean gain, on further queries of the same kind, of the weights that were learned from all n
+queries. The estimate is the mean over the queries of the gain under weights learned without their fold. Student's
+interval of that mean allows for the queries only. The weights vary, too, and the folds' weights share queries, so
+that a query which pulls the weights its way counts again in the folds of its neighbours.
+
+To second order, around the weights that endless queries would lead to: let H be the curvature of the mean measure
+there, y_f the mean gradient of fold f and y that of all queries, both 0 on average, x the mean gain itself, k the
+number of folds, Q = y' H^-1 y and S the mean of y_f' H^-1 y_f over the folds. Weights learned from some queries lie
+H^-1 times their mean gradient away. Adding up gives, with a = (2k - 1) / (2 (k - 1)^2),
+
+    optimism = training mean - held-out mean = a (S - Q)
+    held-out mean - true mean of the weights of all queries = x + Q - optimism.
+
+x has the variance that Student's interval knows. Of K weights K - 1 are free; if all their directions are equally
+uncertain, H^-1 times the covariance of one query's gradient is v times the identity, and
+
+    E optimism = a (k - 1) (K - 1) v / n
+    Var(Q - optimism) = (2 + 2 (k - 1) a^2) (K - 1) v^2 / n^2,
+
+of which k / (k - 1) parts of (K - 1) v^2 / n^2 show in the spread of the differences already. The rest is
+
+    (2 + 2 (k - 1) a^2 - k / (k - 1)) / (a (k - 1))^2 * optimism^2 / (K - 1),
+
+with 5 folds 1.09 optimism^2 / (K - 1): what `learning_variance` returns. It fades as 1 / n^2, the queries' own
+variance as 1 / n.
+
+A rival that was chosen because it is the best of several on these queries looks better than it is, and the gain
+over it smaller. The upper end of its interval is therefore that of the gain over what the other folds would have
+chosen for each query, where that is higher. The lower end needs no such care.
+
+`python -m benchmarks.coverage` measures how often such intervals hold.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genm._math.linear_algebra import times, weighted_mean
+from genm._math.significance import rounded, student_interval
+from genm._typing import Floats
+from genm.evaluate import Contrast, compare_runs
+from genm.evaluate.compare import Test, outcome_of
+
+CRITERION = (
+    "Better and worse mean that the interval leaves out 0; the interval allows for the weights having been "
+    "learned, and holds for its own row. p is that of Wilcoxon's test over the queries and decides nothing: it "
+    "does not allow for learning, and it asks how often a query gains, not by how much."
+)
+"""What decides whether a gain is called significant, in words."""
+
+
+def learning_variance(optimism: float, n_rankers: int, n_folds: int) -> float:
+    """Return the variance of a held-out mean that comes from learning, to be added to that of the queries.
+
+    `optimism` is the mean on the training queries less the held-out mean. Where it is negative, or nothing is
+    learned, there is nothing to add.
+    """
+    if n_rankers < 2 or optimism <= 0.0:
+        return 0.0
+    k = float(n_folds)
+    a = (2.0 * k - 1.0) / (2.0 * (k - 1.0) ** 2)
+    factor = (2.0 + 2.0 * (k - 1.0) * a**2 - k / (k - 1.0)) / (a * (k - 1.0)) ** 2
+    return factor * optimism**2 / (n_rankers - 1)
+
+
+def counted(per_query: Floats, query_weights: Floats) -> Floats:
+    """Return values whose plain mean is the mean with the queries' weights, for tests and intervals of the mean."""
+    return np.asarray(per_query * (query_weights * len(query_weights) / query_weights.sum()))
+
+
+def best_by_fold(systems: Floats, fold: NDArray[np.int64], query_weights: Floats) -> Floats:
+    """Return, for every query, the value of the system with the highest mean over the other folds' queries."""
+    chosen = np.zeros(len(fold))
+    for f in np.unique(fold):
+        inside = fold != f
+        chosen[~inside] = systems[int(np.argmax(times(systems[:, inside], query_weights[inside]))), ~inside]
+    return chosen
+
+
+class GainIntervals:
+    """Contrasts of one set of held-out values with any rival."""
+
+    def __init__(
+        self,
+        held_out: Floats,
+        train: Floats,
+        fold: NDArray[np.int64],
+        query_weights: Floats,
+        *,
+        n_rankers: int,
+        measure: str,
+        confidence: float,
+        seed: int,
+    ) -> None:
+        self._learned, self._weights = counted(held_out, query_weights), query_weights
+        self._fold, self._measure, self._confidence, self._seed = fold, measure, confidence, seed
+        optimism = weighted_mean(train, query_weights) - weighted_mean(held_out, query_weights)
+        self.further_variance = learning_variance(optimism, n_rankers, len(np.unique(fold)))
+
+    def gain_over(
+        self, name: str, rival: Floats, *, chosen_from: Floats | None = None, tests: Sequence[Test] = get_args(Test)
+    ) -> Contrast:
+        """Return the gain over a rival with its interval; p-values are those of the tests over queries alone.
+
+        `chosen_from` holds a row for each of several systems, of which this rival has the highest mean.
+        """
+        pair = {name: counted(rival, self._weights), "learned": self._learned}
+        options: dict[str, Any] = {"correction": "none", "confidence": self._confidence, "seed": self._seed}
+        found = compare_runs(pair, tests=tests, **options).contrasts[0]
+        low, high = self._interval(counted(rival, self._weights))
+        if chosen_from is not None:
+            by_fold = best_by_fold(chosen_from, self._fold, self._weights)
+            high = max(high, self._interval(counted(by_fold, self._weights))[1])
+        n_differing = found.n_better + found.n_worse
+        outcome = outcome_of(found.difference, n_differing, significant=low > 0.0 or high < 0.0)
+        return replace(found, measure=self._measure, low=low, high=high, outcome=outcome)
+
+    def interval(self) -> tuple[float, float]:
+        """Return the interval of the held-out mean itself."""
+        return self._interval(np.zeros(len(self._learned)))
+
+    def _interval(self, rival: Floats) -> tuple[float, float]:
+        differences = rounded(self._learned - rival)[:, None]
+        # identical rankings on all queries leave nothing to allow for
+        further = self.further_variance if differences.any() else 0.0
+        low, high = student_interval(differences, self._confidence, further_variance=further)
+        return float(low[0]), float(high[0])
