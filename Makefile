@@ -15,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test checks lint spelling javascript types contract kernels unit coverage disguises disguised fuzz faults \
-        docs bench audit lock clean
+        crashes docs bench audit lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -127,6 +127,10 @@ docs: $(VENV)/.documented  ## build the documentation site into site/, failing o
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 	@$(BIN)/python docs/tools/check_site.py site
 
+crashes: $(VENV)/.tested  ## kill the service's writer 1,000 times and cut its power 200 times: nothing may be lost
+	@$(BIN)/python tests/serve/crashes.py --kills 1000
+	@$(BIN)/python tests/serve/crashes.py --kills 200 --power-cut
+
 bench: $(VENV)/.tested  ## run the benchmarks beside their peers
 	@$(PIP) install -q -c constraints.txt --group bench
 	@$(BIN)/python -m benchmarks
@@ -138,7 +142,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11.5 --g
 lock: $(VENV)/.made  ## write the lock files anew after a change of pyproject.toml or constraints.txt
 	@$(PIP) install -q -c constraints.txt uv
 	@$(COMPILE) --extra rankers --extra plots -o requirements/demo.lock
-	@$(COMPILE) --extra rankers --extra pandas --extra plots --extra pyterrier --extra sklearn --group dev \
+	@$(COMPILE) --extra rankers --extra pandas --extra plots --extra postgresql --extra pyterrier --extra serve --extra sklearn --group dev \
 	  -o requirements/dev.lock
 	@$(COMPILE) --group docs -o requirements/docs.lock
 

@@ -108,8 +108,8 @@ _HOMES = {
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 _PACKAGES = frozenset({
-    "align", "cache", "collections", "evaluate", "evidence", "explain", "export", "fuse", "learn", "model",
-    "normalizers", "plotting", "rankers", "read", "report", "reproduce", "training",
+    "align", "cache", "client", "collections", "evaluate", "evidence", "explain", "export", "fuse", "learn",
+    "model", "normalizers", "plotting", "rankers", "read", "report", "reproduce", "serve", "training",
 })  # fmt: skip
 """Modules that an attribute loads. `genm.evaluate` and `genm.fuse` can be called too: see `genm._callable`."""
 

@@ -8,7 +8,9 @@ GenmError                 something the caller can put right; `code` is stable, 
 │   └── WrongTypeError    a Python value of a type that cannot be used, also a TypeError (code "input")
 ├── MissingExtraError     an optional dependency is needed (code "extra")
 ├── ModelError            a model file is broken, of another version, or does not fit (code "model")
-└── NotFittedError        a fuser was used before `fit` (code "not-fitted")
+├── NotFittedError        a fuser was used before `fit` (code "not-fitted")
+├── ServiceError          the service refused a request, or cannot be reached (code "service")
+└── StoreError            the service's store cannot be read or written (code "store")
 
 GenmWarning               said once, never raised by us
 └── ConvergenceWarning    an iteration stopped at its limit
@@ -75,6 +77,23 @@ class NotFittedError(GenmError, ValueError):
     """A fuser was asked for something that only `fit` can give."""
 
     code = "not-fitted"
+
+
+class ServiceError(GenmError):
+    """The service refused a request, or could not be reached."""
+
+    code = "service"
+
+    def __init__(self, message: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        """The HTTP status; None where there was no answer."""
+
+
+class StoreError(GenmError):
+    """The store of the service cannot be read or written, or does not say what it should."""
+
+    code = "store"
 
 
 class GenmWarning(UserWarning):

@@ -53,10 +53,16 @@ VERBS = {
     "sample": "Write the small files of the quickstart.",
     "rank": "Rank a collection's texts.",
     "reproduce": "Repeat the paper's experiment.",
+    "serve": "Serve a model over HTTP, and learn from feedback.",
+    "feedback": "Send judged queries to a service.",
+    "weights": "Show or set the weights of a service.",
+    "rollback": "Take a service's weights back to a version.",
     "collections": "List, show and download test collections.",
     "cache": "Show the size of the cache, or clear it.",
 }
 """The verbs in the order of the help, and a line about each; `genm.cli.VERB.command` is the verb."""
+OF_SERVICE = ("feedback", "weights", "rollback")
+"""Verbs that talk to a service; they are in `genm.cli.serve.commands`."""
 SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
@@ -69,6 +75,8 @@ class LazyGroup(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 (the parser passes it)
         """Import a verb; None if there is no such verb."""
+        if cmd_name in OF_SERVICE:
+            return import_module("genm.cli.serve").commands[cmd_name]
         return import_module(f"genm.cli.{cmd_name}").command if cmd_name in VERBS else None
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002

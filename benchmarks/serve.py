@@ -1,0 +1,329 @@
+"""The service beside a JSON echo on the same stack, in one run: fusions and durable feedback per second.
+
+The echo decodes the same body and encodes it again; it bounds what any service in this stack can do. Rounds of the
+two take turns, so that a busy machine slows both. The server is kept on one core where the system allows it.
+
+    python -m benchmarks.serve --seconds 3 --rounds 3
+    python -m benchmarks.serve --requests 1000000     # memory and descriptors over many requests
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import random
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import msgspec
+
+from genm.model import Model, save_model
+from genm.normalizers import Normalizer
+
+RANKERS = ("bm25", "dense", "sparse", "rerank")
+
+
+def make_model() -> Model:
+    return Model(RANKERS, (0.25,) * 4, (Normalizer(),) * 4, (None,) * 4, "given", "AP")
+
+
+def make_lists(draw: random.Random, depth: int, pool: int) -> dict:
+    return {
+        name: [(f"doc-{doc:07}", round(draw.random() * 20, 4)) for doc in draw.sample(range(pool), depth)]
+        for name in RANKERS
+    }
+
+
+def as_columns(runs: dict) -> dict:
+    return {
+        name: {"doc_ids": [doc for doc, _ in rows], "scores": [score for _, score in rows]}
+        for name, rows in runs.items()
+    }
+
+
+def request_bytes(path: str, body: bytes) -> bytes:
+    head = f"POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n"
+    return f"{head}content-length: {len(body)}\r\n\r\n".encode() + body
+
+
+class Connection:
+    """A plain socket: the client must not be what is measured."""
+
+    def __init__(self, port: int) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", port))
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.rest = b""
+
+    def send(self, request: bytes) -> bytes:
+        self.socket.sendall(request)
+        data = self.rest
+        while (end := data.find(b"\r\n\r\n")) < 0:
+            data += self._more()
+        head, parts, size = data[:end], [data[end + 4 :]], len(data) - end - 4
+        at = head.lower().index(b"content-length:") + 15
+        length = int(head[at:].split(b"\r\n", 1)[0])
+        while size < length:
+            parts.append(self._more())
+            size += len(parts[-1])
+        if not head.startswith(b"HTTP/1.1 200"):
+            raise RuntimeError((head + b"".join(parts))[:500].decode())
+        return b"".join(parts)[:length]
+
+    def _more(self) -> bytes:
+        data = self.socket.recv(1 << 18)
+        if not data:
+            raise RuntimeError("the server closed the connection")
+        return data
+
+
+def load(port: int, requests: list[bytes], seconds: float, n_connections: int) -> tuple[float, float, float]:
+    """Return requests per second, and the median and 99th percentile in ms."""
+    times: list[float] = []
+    lock = threading.Lock()
+    stop_at = time.perf_counter() + seconds
+
+    def work(number: int) -> None:
+        connection, own, i = Connection(port), [], number
+        while (begun := time.perf_counter()) < stop_at:
+            connection.send(requests[i % len(requests)])
+            own.append(time.perf_counter() - begun)
+            i += 1
+        connection.socket.close()
+        with lock:
+            times.extend(own)
+
+    begun = time.perf_counter()
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(n_connections)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    took = time.perf_counter() - begun
+    times.sort()
+    return len(times) / took, 1000 * times[len(times) // 2], 1000 * times[int(0.99 * len(times))]
+
+
+ECHO = """
+import msgspec, sys, uvicorn
+from starlette.applications import Starlette
+from starlette.responses import Response
+from starlette.routing import Route
+from genm.serve.server import TimedProtocol
+decoder, encoder = msgspec.json.Decoder(), msgspec.json.Encoder()
+async def echo(request):
+    return Response(encoder.encode(decoder.decode(await request.body())), media_type="application/json")
+config = uvicorn.Config(Starlette(routes=[Route("/", echo, methods=["POST"])]), port=int(sys.argv[1]),
+                        http=TimedProtocol, log_level="warning", access_log=False)
+uvicorn.Server(config).run()
+"""
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@contextlib.contextmanager
+def server(arguments: list[str], port: int, core: int | None):
+    """Start a server process and wait until it listens."""
+    process = subprocess.Popen([sys.executable, *arguments], stderr=subprocess.DEVNULL)
+    try:
+        if core is not None:
+            os.sched_setaffinity(process.pid, {core})
+        for _ in range(600):
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 0.2):
+                break
+            if process.poll() is not None:
+                raise RuntimeError("the server did not start")
+            time.sleep(0.1)
+        if core is not None:
+            for task in Path(f"/proc/{process.pid}/task").iterdir():
+                os.sched_setaffinity(int(task.name), {core})
+        yield process
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def fusing(options: argparse.Namespace, service: int, echo: int) -> dict:
+    draw = random.Random(1)
+    lists = [make_lists(draw, 1000, 3000) for _ in range(20)]
+    rows = [msgspec.json.encode({"runs": one}) for one in lists]
+    columns = [msgspec.json.encode({"runs": as_columns(one)}) for one in lists]
+    cases = {
+        "echo": (echo, [request_bytes("/", body) for body in rows]),
+        "fuse, rows": (service, [request_bytes("/v1/fuse", body) for body in rows]),
+        "fuse, columns": (service, [request_bytes("/v1/fuse", body) for body in columns]),
+    }
+    found: dict[str, list[tuple[float, float, float]]] = {name: [] for name in cases}
+    for port, requests in cases.values():
+        load(port, requests, 0.5, 2)
+    for _ in range(options.rounds):
+        for name, (port, requests) in cases.items():
+            found[name].append(load(port, requests, options.seconds, 8))
+    rates = {name: statistics.median(rate for rate, _, _ in rounds) for name, rounds in found.items()}
+    return {
+        name: {
+            "per second": round(rates[name], 1),
+            "of echo": round(rates[name] / rates["echo"], 3),
+            "median ms": round(statistics.median(middle for _, middle, _ in rounds), 1),
+            "p99 ms": round(statistics.median(p99 for _, _, p99 in rounds), 1),
+        }
+        for name, rounds in found.items()
+    }
+
+
+def feedback_bodies(n: int, size: int, start: int = 0) -> list[bytes]:
+    draw = random.Random(2)
+    bodies = []
+    for number in range(start, start + n):
+        events = []
+        for i in range(size):
+            runs = make_lists(draw, 10, 30)
+            relevant = {f"doc-{doc:07}": 1 for doc in draw.sample(range(30), 3)}
+            key = f"{number}-{i}-{draw.random()}"
+            events.append({"key": key, "query_id": "q", "runs": as_columns(runs), "judgments": relevant})
+        bodies.append(msgspec.json.encode({"events": events}))
+    return bodies
+
+
+def http_feedback(options: argparse.Namespace, port: int) -> dict:
+    """Eight clients, batches of 100 small judged queries, learned from and on disk before each answer."""
+    size, per_client = 100, options.batches
+    bodies = [feedback_bodies(per_client, size, 1000 * client) for client in range(8)]
+
+    def work(own: list[bytes]) -> None:
+        connection = Connection(port)
+        for body in own:
+            connection.send(request_bytes("/v1/feedback", body))
+        connection.socket.close()
+
+    begun = time.perf_counter()
+    threads = [threading.Thread(target=work, args=(own,)) for own in bodies]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    took = time.perf_counter() - begun
+    return {"events": 8 * per_client * size, "per second": round(8 * per_client * size / took)}
+
+
+def store_only(folder: Path, n_batches: int) -> dict:
+    """Eight threads hand over batches of 100 events that teach nothing: keys, digests, rows, flush."""
+    from genm.serve.engine import Engine, Feedback
+    from genm.serve.learner import Lesson, Rules
+    from genm.serve.messages import FeedbackEvent
+    from genm.serve.store import SqliteStore
+
+    rules = Rules(influence=None)
+    engine = Engine(SqliteStore(folder / "store-only.sqlite"))
+    engine.start(make_model(), rules)
+    draw = random.Random(3)
+    runs = msgspec.convert(as_columns(make_lists(draw, 10, 30)), dict)
+    batches = [
+        [
+            Lesson(FeedbackEvent(f"{client}-{b}-{i}", "q", runs, judgments={"x": 0}), "judgments", ("x",), rules)
+            for i in range(100)
+        ]
+        for client in range(8)
+        for b in range(n_batches)
+    ]
+
+    def work(client: int) -> None:
+        for b in range(n_batches):
+            one = Feedback(batches[client * n_batches + b])
+            engine.submit(one)
+            one.done.result(60)
+
+    begun = time.perf_counter()
+    threads = [threading.Thread(target=work, args=(client,)) for client in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    took = time.perf_counter() - begun
+    commits = engine.n_commits
+    engine.stop()
+    n = 800 * n_batches
+    return {"events": n, "per second": round(n / took), "events per flush": round(n / commits)}
+
+
+def endurance(port: int, process: subprocess.Popen, n_requests: int) -> dict:
+    """Memory and descriptors after many small requests."""
+    body = msgspec.json.encode({"runs": make_lists(random.Random(4), 10, 30)})
+    request = request_bytes("/v1/fuse", body)
+
+    def sizes() -> tuple[int, int]:
+        pages = int(Path(f"/proc/{process.pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE"), len(list(Path(f"/proc/{process.pid}/fd").iterdir()))
+
+    def work(n: int) -> None:
+        connection = Connection(port)
+        for _ in range(n):
+            connection.send(request)
+        connection.socket.close()
+
+    def spread(n: int) -> None:
+        threads = [threading.Thread(target=work, args=(n // 8,)) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        time.sleep(0.5)
+
+    spread(max(2000, n_requests // 10))
+    before = sizes()
+    spread(n_requests)
+    after = sizes()
+    return {
+        "requests": n_requests,
+        "memory MB": [round(before[0] / 1e6, 1), round(after[0] / 1e6, 1)],
+        "memory ratio": round(after[0] / before[0], 4),
+        "descriptors": [before[1], after[1]],
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=2.0, help="length of a round")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--batches", type=int, default=10, help="batches of 100 events for each of 8 clients")
+    parser.add_argument("--requests", type=int, default=0, help="small requests over which memory is watched")
+    options = parser.parse_args()
+    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+    core = cores[-1] if len(cores) > 1 else None
+    if core is not None:
+        os.sched_setaffinity(0, set(cores[:-1]))
+    result: dict = {"python": sys.version.split()[0], "cores": len(cores), "load": os.getloadavg()}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        save_model(make_model(), folder / "model.json")
+        (folder / "echo.py").write_text(ECHO)
+        service_port, echo_port = free_port(), free_port()
+        run = ["-m", "genm", "serve", str(folder / "model.json"), "--port", str(service_port)]
+        run += ["--rate", "0", "--influence", "0"]
+        with (
+            server(run, service_port, core) as process,
+            server([str(folder / "echo.py"), str(echo_port)], echo_port, core),
+        ):
+            if options.requests:
+                result["endurance"] = endurance(service_port, process, options.requests)
+            else:
+                result["fusing 4 x 1000"] = fusing(options, service_port, echo_port)
+                result["feedback over HTTP"] = http_feedback(options, service_port)
+        if not options.requests:
+            if core is not None:
+                os.sched_setaffinity(0, set(cores))
+            result["feedback, store only"] = store_only(folder, options.batches)
+    print(json.dumps(result, indent=2))
+
+
+if __name__ == "__main__":
+    main()

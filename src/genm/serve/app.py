@@ -1,0 +1,412 @@
+"""The HTTP application: routes, strict bodies, tokens, limits, and errors that say what to do."""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from genm.errors import GenmError, StoreError
+from genm.serve.guards import RequestRate
+from genm.serve.messages import (
+    ActionAnswer,
+    Body,
+    ComparisonAnswer,
+    EvaluateAnswer,
+    EvaluateRequest,
+    FeedbackAnswer,
+    FeedbackRequest,
+    FuseAnswer,
+    FuseRequest,
+    InterleaveAnswer,
+    InterleaveRequest,
+    RequestError,
+    RollbackRequest,
+    VersionsAnswer,
+    WeightsAnswer,
+    WeightsRequest,
+    invalid,
+)
+from genm.serve.openapi import Operation, describe
+from genm.serve.security import ANSWER_POLICY, PAGE_POLICY, SECURITY_HEADERS, Caller, Gate, Tokens
+from genm.serve.service import Overview, Service
+
+_log = logging.getLogger("genm.serve")
+_encoder = msgspec.json.Encoder()
+
+_LARGE = 256 * 1024
+"""Bodies from this size on are worked on in a thread, so that other requests need not wait."""
+
+_MOST_STREAMS = 100
+_BEAT = 1.0
+"""Seconds between two looks for something new to send to the page."""
+
+PositiveInt = Annotated[int, msgspec.Meta(ge=1, le=2**53)]
+Limit = Annotated[int, msgspec.Meta(ge=1, le=1000)]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one client may ask of the service."""
+
+    max_body: int = 16 * 1024 * 1024
+    """Bytes."""
+    body_seconds: float = 10.0
+    """The whole body must be there within this time."""
+    rate: float = 2000.0
+    """Requests per second of one client; 0 is without limit."""
+
+
+class Health(msgspec.Struct):
+    """Whether the service is up."""
+
+    status: str
+
+
+T = TypeVar("T")
+Handler = Callable[[Caller, Any, Request], Awaitable[Any]]
+
+
+class Application:
+    """Binds the service's operations to paths."""
+
+    def __init__(self, service: Service, gate: Gate, limits: Limits) -> None:
+        self.service, self.gate, self.limits = service, gate, limits
+        self.rate = RequestRate(limits.rate)
+        self.n_streams = 0
+        self.stopping = asyncio.Event()
+        self.table = self._table()
+        self.description = _encoder.encode(describe(operation for operation, _ in self.table))
+
+    def _table(self) -> list[tuple[Operation, Handler]]:
+        version = ("version", PositiveInt, "The version; the champion if it is not given.")
+        page = (("limit", Limit, "How many."), ("before", PositiveInt, "Only versions before this one."))
+        pair = (
+            ("first", PositiveInt, "The champion if it is not given."),
+            ("second", PositiveInt, "The newest version if it is not given."),
+        )
+        found: list[tuple[Handler, str, str, str, Any, dict[str, Any]]] = [
+            (self._fuse, "POST", "/v1/fuse", "Fuse one query's lists.", FuseAnswer,
+             {"body": FuseRequest, "role": "fuse"}),
+            (self._feedback, "POST", "/v1/feedback", "Learn from judgments or clicks.", FeedbackAnswer,
+             {"body": FeedbackRequest, "role": "feedback"}),
+            (self._weights, "GET", "/v1/weights", "The weights of a version.", WeightsAnswer,
+             {"parameters": (version,)}),
+            (self._set_weights, "PUT", "/v1/weights", "Set the weights.", ActionAnswer,
+             {"body": WeightsRequest, "role": "admin"}),
+            (self._versions, "GET", "/v1/versions", "Versions, the newest first.", VersionsAnswer,
+             {"parameters": page}),
+            (self._roll_back, "POST", "/v1/rollback", "Go back to a version.", ActionAnswer,
+             {"body": RollbackRequest, "role": "admin"}),
+            (self._evaluate, "POST", "/v1/evaluate", "Measure weights on the stored judgments.", EvaluateAnswer,
+             {"body": EvaluateRequest}),
+            (self._interleave, "POST", "/v1/interleave", "Interleave the lists of two versions.", InterleaveAnswer,
+             {"body": InterleaveRequest, "role": "fuse"}),
+            (self._comparison, "GET", "/v1/interleave", "How two versions stand.", ComparisonAnswer,
+             {"parameters": pair}),
+            (self._overview, "GET", "/v1/overview", "Everything that the page shows.", Overview, {}),
+            (self._stream, "GET", "/v1/stream", "The same as server-sent events.", "text/event-stream", {}),
+            (self._metrics, "GET", "/metrics", "Figures for Prometheus.", "text/plain", {}),
+            (self._health, "GET", "/healthz", "Whether the process is up.", Health, {"is_open": True}),
+            (self._ready, "GET", "/readyz", "Whether requests can be served.", Health, {"is_open": True}),
+        ]  # fmt: skip
+        return [
+            (Operation(path, method, summary, answer, **others), handler)
+            for handler, method, path, summary, answer, others in found
+        ]
+
+    def build(self) -> ASGIApp:
+        """Return the ASGI application."""
+        by_path: dict[str, dict[str, Callable[[Request], Awaitable[Response]]]] = {}
+        for operation, handler in self.table:
+            by_path.setdefault(operation.path, {})[operation.method] = self._endpoint(operation, handler)
+        routes = [Route(path, _by_method(methods), methods=list(methods)) for path, methods in by_path.items()]
+        routes.append(Route("/openapi.json", self._openapi, methods=["GET"]))
+        for path, name, kind in (
+            ("/", "page.html", "text/html"),
+            ("/page.css", "page.css", "text/css"),
+            ("/page.js", "page.js", "text/javascript"),
+        ):
+            routes.append(Route(path, _asset(name, kind), methods=["GET"]))
+        app = Starlette(
+            routes=routes,
+            exception_handlers={HTTPException: _not_routed, Exception: _failed},
+            lifespan=self._lifespan,
+        )
+        return _SafeHeaders(app)
+
+    @contextlib.asynccontextmanager
+    async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
+        yield
+        self.stopping.set()
+
+    def _endpoint(self, operation: Operation, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
+        body = None if operation.body is None else Body(operation.body)
+        known = {name for name, _, _ in operation.parameters}
+
+        async def respond(request: Request) -> Response:
+            begun = time.perf_counter()
+            status = 500
+            try:
+                response = await self._respond(operation, body, known, handler, request)
+                status = response.status_code
+                return response
+            finally:
+                self.service.metrics.request(operation.path, status, time.perf_counter() - begun)
+
+        return respond
+
+    async def _respond(
+        self, operation: Operation, body: Body | None, known: set[str], handler: Handler, request: Request
+    ) -> Response:
+        try:
+            caller = Caller("", frozenset(), trusted=False)
+            if not operation.is_open:
+                if self.gate.tokens is not None:
+                    self.gate.tokens.refresh()
+                caller = self.gate.caller(request.headers, operation.role)
+                self._check_rate(caller)
+            strange = next((name for name in request.query_params if name not in known), None)
+            if strange is not None:
+                expected = f"only {', '.join(sorted(known))}" if known else "none"
+                raise invalid("query", expected, f"{strange[:60]!r}", "Check the address.")
+            content = None if body is None else await self._read(request)
+            answer = await handler(caller, content if body is None else (body, content), request)
+            return answer if isinstance(answer, Response) else json_response(answer)
+        except RequestError as error:
+            return refusal_response(error)
+        except StoreError as error:
+            return refusal_response(
+                RequestError(503, "store", "the store", "that it can be written and read", str(error),
+                             "Nothing was acknowledged. Send the request again, with the same key.")
+            )  # fmt: skip
+        except GenmError as error:
+            return refusal_response(invalid("body", "usable input", str(error), "Correct it."))
+        except ClientDisconnect:
+            return Response(status_code=400)
+
+    def _check_rate(self, caller: Caller) -> None:
+        wait = self.rate.wait(caller.name, time.monotonic())
+        if wait > 0.0:
+            raise RequestError(
+                429, "rate", "client", f"at most {self.rate.rate:g} requests a second", "more",
+                f"Send it again in {max(1, round(wait))} s.",
+            )  # fmt: skip
+
+    async def _read(self, request: Request) -> bytes:
+        """Return the body, unless it is too large, too slow or of another kind."""
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind != "application/json":
+            raise RequestError(
+                415, "media", "header Content-Type", "application/json", f"{kind[:60]!r}", "Send JSON and say so."
+            )
+        packed = request.headers.get("content-encoding", "identity").lower()
+        if packed != "identity":
+            raise RequestError(
+                415, "media", "header Content-Encoding", "none", f"{packed[:60]!r}", "Send the body unpacked."
+            )
+        limit = self.limits.max_body
+        announced = request.headers.get("content-length", "0")
+        if announced.isascii() and announced.isdigit() and int(announced) > limit:
+            raise _too_large(limit, f"{int(announced):,}")
+        parts, size = [], 0
+        try:
+            async with asyncio.timeout(self.limits.body_seconds):
+                async for part in request.stream():
+                    size += len(part)
+                    if size > limit:
+                        raise _too_large(limit, "more")
+                    parts.append(part)
+        except TimeoutError:
+            raise RequestError(
+                408, "slow", "body", f"all of it within {self.limits.body_seconds:g} s", f"{size:,} bytes by then",
+                "Send it faster, or in parts.",
+            ) from None  # fmt: skip
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    async def _fuse(self, _: Caller, given: tuple[Body, bytes], __: Request) -> bytes:
+        return await _work(given, lambda body: _encoder.encode(self.service.fuse(body)))
+
+    async def _feedback(self, caller: Caller, given: tuple[Body, bytes], _: Request) -> FeedbackAnswer:
+        work = await _work(given, lambda body: self.service.prepare_feedback(caller, body))
+        return await self.service.feedback(work)
+
+    async def _weights(self, _: Caller, __: None, request: Request) -> WeightsAnswer:
+        version = _number(request, "version", PositiveInt, None)
+        return await asyncio.to_thread(self.service.weights, version)
+
+    async def _set_weights(self, caller: Caller, given: tuple[Body, bytes], _: Request) -> ActionAnswer:
+        return await self.service.set_weights(caller, given[0].read(given[1]))
+
+    async def _versions(self, _: Caller, __: None, request: Request) -> VersionsAnswer:
+        limit, before = _number(request, "limit", Limit, 50), _number(request, "before", PositiveInt, None)
+        return await asyncio.to_thread(self.service.versions, limit or 50, before)
+
+    async def _roll_back(self, caller: Caller, given: tuple[Body, bytes], _: Request) -> ActionAnswer:
+        return await self.service.roll_back(caller, given[0].read(given[1]))
+
+    async def _evaluate(self, _: Caller, given: tuple[Body, bytes], __: Request) -> EvaluateAnswer:
+        body = given[0].read(given[1])
+        return await asyncio.to_thread(self.service.evaluate, body)
+
+    async def _interleave(self, _: Caller, given: tuple[Body, bytes], __: Request) -> InterleaveAnswer:
+        return await _work(given, self.service.interleave)
+
+    async def _comparison(self, _: Caller, __: None, request: Request) -> ComparisonAnswer:
+        first, second = (_number(request, name, PositiveInt, None) for name in ("first", "second"))
+        return await asyncio.to_thread(self.service.comparison, first, second)
+
+    async def _overview(self, caller: Caller, _: None, __: Request) -> Overview:
+        return await asyncio.to_thread(self.service.overview, caller)
+
+    async def _stream(self, caller: Caller, _: None, __: Request) -> Response:
+        if self.n_streams >= _MOST_STREAMS:
+            raise RequestError(
+                429, "streams", "client", f"at most {_MOST_STREAMS} open streams", "more", "Close a page."
+            )
+        return StreamingResponse(self._beats(caller), media_type="text/event-stream")
+
+    async def _beats(self, caller: Caller) -> AsyncIterator[bytes]:
+        self.n_streams += 1
+        try:
+            while not self.stopping.is_set():
+                overview = await asyncio.to_thread(self.service.overview, caller)
+                yield b"event: overview\ndata: " + _encoder.encode(overview) + b"\n\n"
+                await asyncio.sleep(_BEAT)
+        finally:
+            self.n_streams -= 1
+
+    async def _metrics(self, _: Caller, __: None, ___: Request) -> Response:
+        return Response(self.service.metrics_text(), media_type="text/plain; version=0.0.4")
+
+    async def _health(self, _: Caller, __: None, ___: Request) -> Health:
+        return Health("up")
+
+    async def _ready(self, _: Caller, __: None, ___: Request) -> Health:
+        if self.service.engine.failure is not None or not self.service.engine.is_running:
+            raise StoreError(self.service.engine.failure or "the writer has stopped.")
+        return Health("ready")
+
+    async def _openapi(self, _: Request) -> Response:
+        return Response(self.description, media_type="application/json")
+
+
+async def _work(given: tuple[Body, bytes], function: Callable[[Any], T]) -> T:
+    """Decode and work on a body: at once if it is small, else in a thread."""
+    body, content = given
+    if len(content) < _LARGE:
+        return function(body.read(content))
+    return await asyncio.to_thread(lambda: function(body.read(content)))
+
+
+def _number(request: Request, name: str, kind: Any, default: int | None) -> int | None:
+    """Return a number of the query."""
+    text = request.query_params.get(name)
+    if text is None:
+        return default
+    try:
+        return int(msgspec.convert(text, kind, strict=False))
+    except msgspec.ValidationError as error:
+        raise invalid(f"query.{name}", "a positive integer", f"{text[:40]!r}", f"{error}.") from None
+
+
+def json_response(answer: Any, status: int = 200) -> Response:
+    """Return an answer as JSON; bytes are JSON already."""
+    content = answer if isinstance(answer, bytes) else _encoder.encode(answer)
+    return Response(content, status, media_type="application/json")
+
+
+def refusal_response(error: RequestError) -> Response:
+    """Return the answer to a refused request."""
+    response = json_response(error.answer(), error.status)
+    if error.status == 401:
+        response.headers["www-authenticate"] = "Bearer"
+    if error.status in (429, 503):
+        response.headers["retry-after"] = "1"
+    if error.status in (408, 413, 415):
+        response.headers["connection"] = "close"  # the rest of the body is not read
+    return response
+
+
+def _too_large(limit: int, found: str) -> RequestError:
+    return RequestError(
+        413, "size", "body", f"at most {limit:,} bytes", found, "Send fewer documents or events at a time."
+    )
+
+
+def _by_method(
+    methods: dict[str, Callable[[Request], Awaitable[Response]]],
+) -> Callable[[Request], Awaitable[Response]]:
+    if len(methods) == 1:
+        return next(iter(methods.values()))
+
+    async def respond(request: Request) -> Response:
+        return await methods["GET" if request.method == "HEAD" else request.method](request)
+
+    return respond
+
+
+def _asset(name: str, kind: str) -> Callable[[Request], Awaitable[Response]]:
+    content = files("genm.serve").joinpath("assets", name).read_bytes()
+
+    async def respond(_: Request) -> Response:
+        return Response(
+            content, media_type=f"{kind}; charset=utf-8", headers={"content-security-policy": PAGE_POLICY}
+        )
+
+    return respond
+
+
+async def _not_routed(request: Request, error: Exception) -> Response:
+    status = error.status_code if isinstance(error, HTTPException) else 404
+    code, expected = ("method", "another method") if status == 405 else ("path", "a path of /openapi.json")
+    found = f"{request.method} {request.url.path[:80]!r}"
+    response = refusal_response(RequestError(status, code, "address", expected, found, "Check the address."))
+    if isinstance(error, HTTPException) and error.headers:
+        response.headers.update(error.headers)
+    return response
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    return refusal_response(
+        RequestError(500, "internal", "the service", "no error of our own", type(error).__name__, "Report it.")
+    )
+
+
+class _SafeHeaders:
+    """Adds the security headers to every answer."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = list(message.get("headers", ()))
+                if not any(name == b"content-security-policy" for name, _ in headers):
+                    headers.append((b"content-security-policy", ANSWER_POLICY.encode()))
+                message["headers"] = [*headers, *SECURITY_HEADERS]
+            await send(message)
+
+        await self.app(scope, receive, send_with_headers)
+
+
+def create_app(service: Service, *, tokens: Tokens | None, hosts: tuple[str, ...], limits: Limits) -> ASGIApp:
+    """Return the ASGI application over a service whose engine has started."""
+    return Application(service, Gate(tokens, hosts), limits).build()

@@ -1,0 +1,164 @@
+"""The store in PostgreSQL, shared by several replicas.
+
+Any replica takes feedback. The one that writes holds an advisory lock for the length of its transaction, first
+reads what others have added to the log, and then learns: at every moment there is one learner, and when it dies the
+server releases its lock at once. The other replicas are told of new versions by LISTEN and NOTIFY.
+"""
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+from psycopg import IsolationLevel
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from genm.errors import StoreError
+from genm.serve.store import SCHEMA_VERSION, Session, Store
+
+_LOCK = 0x67656E6D  # "genm"
+_CHANNEL = "genm_log"
+_OPTIONS: dict[str, Any] = {
+    "connect_timeout": 5,
+    "keepalives": 1,
+    "keepalives_idle": 3,
+    "keepalives_interval": 2,
+    "keepalives_count": 2,
+    "application_name": "genm serve",
+}
+"""A connection whose other end is gone is noticed within seconds."""
+
+_SESSION = (
+    "SET synchronous_commit = on",
+    "SET lock_timeout = '20s'",
+    "SET idle_in_transaction_session_timeout = '10s'",
+    "SET tcp_keepalives_idle = 3",
+    "SET tcp_keepalives_interval = 2",
+    "SET tcp_keepalives_count = 2",
+)
+"""A writer that hangs in its transaction loses it, and its lock, after ten seconds."""
+
+
+class PostgresStore(Store):
+    """Tables in a PostgreSQL database, in the schema that the address's search_path names first."""
+
+    marker = "%s"
+    schema = (
+        "CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+        "CREATE TABLE IF NOT EXISTS events (sequence BIGINT PRIMARY KEY, request BIGINT NOT NULL, "
+        "key TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, clients TEXT NOT NULL, received BIGINT NOT NULL, "
+        "body BYTEA NOT NULL, digest BYTEA NOT NULL, version BIGINT NOT NULL, outcome TEXT NOT NULL, "
+        "ap DOUBLE PRECISION, moved BIGINT NOT NULL)",
+        "CREATE INDEX IF NOT EXISTS judged_events ON events (sequence) WHERE ap IS NOT NULL",
+        "CREATE INDEX IF NOT EXISTS moving_events ON events (received) WHERE moved > 0",
+        "CREATE INDEX IF NOT EXISTS actions ON events (kind, sequence) WHERE kind IN ('model', 'rules')",
+        "CREATE TABLE IF NOT EXISTS versions (version BIGINT PRIMARY KEY, parent BIGINT, "
+        "sequence BIGINT NOT NULL, created BIGINT NOT NULL, reason TEXT NOT NULL, weights TEXT NOT NULL, "
+        "state TEXT, promoted INTEGER NOT NULL, recent_ap DOUBLE PRECISION, champion_recent_ap DOUBLE PRECISION)",
+        "CREATE TABLE IF NOT EXISTS aliases (name TEXT PRIMARY KEY, version BIGINT NOT NULL)",
+        "CREATE TABLE IF NOT EXISTS comparisons (sequence BIGINT PRIMARY KEY, first BIGINT NOT NULL, "
+        "second BIGINT NOT NULL, credit INTEGER NOT NULL)",
+        "CREATE INDEX IF NOT EXISTS compared ON comparisons (first, second, sequence)",
+        "CREATE TABLE IF NOT EXISTS audit (at BIGINT NOT NULL, actor TEXT NOT NULL, action TEXT NOT NULL, "
+        "detail TEXT NOT NULL)",
+    )
+
+    def __init__(self, address: str) -> None:
+        self._address = make_conninfo(address, **_OPTIONS)
+        self._writer: psycopg.Connection[Any] | None = None
+        self._reader: psycopg.Connection[Any] | None = None
+        self._reading = threading.Lock()
+        self._listener: threading.Thread | None = None
+        self._stopped = threading.Event()
+
+    @property
+    def place(self) -> str:
+        """Return host and database; never the password."""
+        parts = conninfo_to_dict(self._address)
+        return f"postgresql://{parts.get('host') or 'local'}/{parts.get('dbname') or ''}"
+
+    def open(self) -> None:
+        """Connect, and make the tables where there are none."""
+        self._stopped.clear()
+        with self.transaction() as session:
+            for statement in self.schema:
+                session.rows(statement)
+            session.rows("INSERT INTO meta VALUES ('schema', ?) ON CONFLICT (name) DO NOTHING", str(SCHEMA_VERSION))
+            self.check_schema(session)
+
+    def close(self) -> None:
+        """Disconnect."""
+        self._stopped.set()
+        if self._listener is not None:
+            self._listener.join()
+            self._listener = None
+        self._drop_connections()
+
+    def _connect(self) -> psycopg.Connection[Any]:
+        connection = psycopg.connect(self._address, autocommit=True)
+        for statement in _SESSION:
+            connection.execute(statement)
+        connection.autocommit = False
+        return connection
+
+    def _drop_connections(self) -> None:
+        for connection in (self._writer, self._reader):
+            if connection is not None:
+                with contextlib.suppress(psycopg.Error):
+                    connection.close()
+        self._writer = self._reader = None
+
+    @contextmanager
+    def transaction(self) -> Iterator[Session]:
+        """Write alone: what other replicas write waits for the lock."""
+        try:
+            if self._writer is None:
+                self._writer = self._connect()
+            with self._writer.transaction():
+                self._writer.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+                yield Session(self._writer, self.marker)
+                self._writer.execute(f"NOTIFY {_CHANNEL}")
+        except (psycopg.Error, OSError) as error:
+            self._drop_connections()
+            raise StoreError(f"{self.place}: expected a store that can be written; {_text(error)}.") from error
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Session]:
+        """Read one consistent state."""
+        with self._reading:
+            try:
+                if self._reader is None:
+                    self._reader = self._connect()
+                    self._reader.isolation_level = IsolationLevel.REPEATABLE_READ
+                    self._reader.read_only = True
+                with self._reader.transaction():
+                    yield Session(self._reader, self.marker)
+            except (psycopg.Error, OSError) as error:
+                reader, self._reader = self._reader, None
+                if reader is not None:
+                    with contextlib.suppress(psycopg.Error):
+                        reader.close()
+                raise StoreError(f"{self.place}: expected a store that can be read; {_text(error)}.") from error
+
+    def follow(self, changed: Callable[[], None]) -> None:
+        """Call `changed` whenever any replica has written, and after a lost connection is back."""
+        self._listener = threading.Thread(target=self._listen, args=(changed,), name="genm-listener", daemon=True)
+        self._listener.start()
+
+    def _listen(self, changed: Callable[[], None]) -> None:
+        while not self._stopped.is_set():
+            try:
+                with psycopg.connect(self._address, autocommit=True) as connection:
+                    connection.execute(f"LISTEN {_CHANNEL}")
+                    changed()
+                    while not self._stopped.is_set():
+                        if any(True for _ in connection.notifies(timeout=0.5, stop_after=1)):
+                            changed()
+            except (psycopg.Error, OSError):
+                self._stopped.wait(1.0)
+
+
+def _text(error: Exception) -> str:
+    return " ".join(str(error).split()).rstrip(".") or type(error).__name__

@@ -1,0 +1,209 @@
+"""Starting the service: where it listens, whom it lets in, and how long it waits for slow clients."""
+
+import asyncio
+import logging
+import socket
+import ssl
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from genm.errors import InputError, MissingExtraError, StoreError
+from genm.model import load_model
+from genm.serve.app import Limits, create_app
+from genm.serve.engine import Engine
+from genm.serve.learner import Rules
+from genm.serve.security import Tokens, is_loopback
+from genm.serve.service import Service
+from genm.serve.store import SqliteStore, Store, copy_store
+
+HEADER_SECONDS = 10.0
+"""A client that has not sent its headers within this time is cut off."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How to serve."""
+
+    model: str | None = None
+    """The model file; None goes on with the store's."""
+    store: str | None = None
+    """A SQLite file or postgresql://...; the model's name with .sqlite if it is not given."""
+    host: str = "127.0.0.1"
+    port: int = 8000
+    tokens: str | None = None
+    certificate: str | None = None
+    private_key: str | None = None
+    hosts: tuple[str, ...] = ()
+    """Further names under which the service may be called."""
+    limits: Limits = field(default_factory=Limits)
+    rules: Rules | None = None
+
+
+def open_store(place: str, *, alone: bool = True) -> Store:
+    """Return the store at a place: a file, or the address of a PostgreSQL database."""
+    if place.startswith(("postgresql://", "postgres://")):
+        try:
+            from genm.serve.postgresql import PostgresStore
+        except ImportError:
+            raise MissingExtraError("a store in PostgreSQL", "serve,postgresql") from None
+        return PostgresStore(place)
+    return SqliteStore(place, alone=alone)
+
+
+def store_place(settings: Settings) -> str:
+    """Return where the store is."""
+    if settings.store is not None:
+        return settings.store
+    if settings.model is None or settings.model == "-":
+        raise InputError("--store: expected the place of the store, because no model file is named.")
+    return str(Path(settings.model).with_suffix(".sqlite"))
+
+
+def check_settings(settings: Settings) -> Tokens | None:
+    """Refuse settings that are not safe; returns the tokens, None where none are needed."""
+    tokens = None if settings.tokens is None else Tokens(settings.tokens)
+    if tokens is not None and not len(tokens):
+        raise InputError(
+            f"--tokens {settings.tokens}: expected at least one token; found none. "
+            f"Make one with: genm serve token add NAME --tokens {settings.tokens}"
+        )
+    if tokens is None and not is_loopback(settings.host):
+        raise InputError(
+            f"--host {settings.host}: expected --tokens FILE, because other machines can reach this address. "
+            f"Make a token with: genm serve token add NAME --tokens FILE"
+        )
+    if (settings.certificate is None) != (settings.private_key is None):
+        raise InputError("--tls-cert and --tls-key: expected both or none.")
+    return tokens
+
+
+@contextmanager
+def existing_store(place: str) -> Iterator[Store]:
+    """Open a store that exists, beside a service that may be using it."""
+    if not place.startswith(("postgresql://", "postgres://")) and not Path(place).is_file():
+        raise StoreError(f"{place}: expected a store; there is no such file.")
+    store = open_store(place, alone=False)
+    store.open()
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def copy_to(source: Store, place: str) -> int:
+    """Copy a store to a new place, alone there; returns the number of events."""
+    if not place.startswith(("postgresql://", "postgres://")) and Path(place).exists():
+        raise StoreError(f"{place}: expected a new file; found one. Move it away first, or choose another name.")
+    target = open_store(place)
+    target.open()
+    try:
+        return copy_store(source, target)
+    finally:
+        target.close()
+
+
+def stored_rules(settings: Settings) -> Rules | None:
+    """Return the rules of the store, None where there is no store yet."""
+    place = store_place(settings)
+    if not place.startswith(("postgresql://", "postgres://")) and not Path(place).exists():
+        return None
+    with existing_store(place) as store, store.snapshot() as session:
+        event = session.last_event("rules")
+    return None if event is None else msgspec.json.decode(event.body, type=Rules)
+
+
+def serve(settings: Settings, ready: Callable[[str], None] = lambda _: None) -> None:
+    """Serve until a signal stops it; whatever was acknowledged is on disk.
+
+    `ready` is called with the address once requests are answered.
+    """
+    tokens = check_settings(settings)
+    model = None if settings.model is None else load_model(settings.model)
+    engine = Engine(open_store(store_place(settings)))
+    engine.start(model, settings.rules)
+    try:
+        service = Service(engine)
+        service.warm_up()
+        hosts = ("127.0.0.1", "localhost", "::1", settings.host, *settings.hosts)
+        app = create_app(service, tokens=tokens, hosts=tuple(dict.fromkeys(hosts)), limits=settings.limits)
+        config = uvicorn.Config(
+            app,
+            host=settings.host,
+            port=settings.port,
+            http=TimedProtocol,
+            ws="none",
+            lifespan="on",
+            log_level=logging.WARNING,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            timeout_keep_alive=15,
+            timeout_graceful_shutdown=10,
+            limit_concurrency=2048,
+            backlog=2048,
+            ssl_certfile=settings.certificate,
+            ssl_keyfile=settings.private_key,
+        )
+        try:
+            _Server(config, ready).run()
+        except (OSError, ssl.SSLError) as error:
+            raise InputError(f"--host {settings.host} --port {settings.port}: {error}.") from error
+    finally:
+        engine.stop()
+
+
+class _Server(uvicorn.Server):
+    """Tells when it listens, and on which port."""
+
+    def __init__(self, config: uvicorn.Config, ready: Callable[[str], None]) -> None:
+        super().__init__(config)
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, then tell."""
+        await super().startup(sockets)
+        if self.started:
+            host, port = self.servers[0].sockets[0].getsockname()[:2]
+            scheme = "https" if self.config.ssl_certfile else "http"
+            self._ready(f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}")
+
+
+class TimedProtocol(HttpToolsProtocol):
+    """HTTP that cuts off clients whose headers do not come."""
+
+    _header_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Start to wait for the headers."""
+        super().connection_made(transport)
+        self._wait_for_headers()
+
+    def on_message_begin(self) -> None:
+        """Wait for the headers of a further request."""
+        super().on_message_begin()
+        self._wait_for_headers()
+
+    def on_headers_complete(self) -> None:
+        """Stop waiting."""
+        self._stop_waiting()
+        super().on_headers_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop waiting."""
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def _wait_for_headers(self) -> None:
+        self._stop_waiting()
+        self._header_timer = self.loop.call_later(HEADER_SECONDS, self.transport.close)
+
+    def _stop_waiting(self) -> None:
+        if self._header_timer is not None:
+            self._header_timer.cancel()
+            self._header_timer = None

@@ -1,0 +1,93 @@
+"""Requests made from the service's own description: the answer is never a 5xx, and fits the description.
+
+GENM_TESTS_SCHEMA_CASES says how many requests are made for each operation.
+"""
+
+import os
+import random
+import time
+from collections import Counter
+
+import pytest
+
+pytest.importorskip("uvicorn", reason="needs the extra serve")
+
+import msgspec
+from hypothesis import HealthCheck, given, settings
+from hypothesis.errors import Unsatisfiable
+from serve.cases import judged
+
+schemathesis = pytest.importorskip("schemathesis", reason="needs schemathesis")
+
+CASES = int(os.environ.get("GENM_TESTS_SCHEMA_CASES", "15"))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_no_request_fails_the_service(start):
+    service = start()
+    service.feedback(*(judged(number) for number in range(5)))
+    schema = schemathesis.openapi.from_asgi("/openapi.json", service.http.app)
+    begun, asked = time.monotonic(), []
+    for found in schema.get_all_operations():
+        operation = found.ok()
+        if operation.path == "/v1/stream":
+            continue  # never ends
+        for mode in (schemathesis.GenerationMode.POSITIVE, schemathesis.GenerationMode.NEGATIVE):
+            run(operation, mode, asked)
+    counts = dict(sorted(Counter(asked).items()))
+    print(f"{len(asked):,} requests in {time.monotonic() - begun:.0f} s, by status: {counts}")
+    assert max(counts) < 500
+    assert counts[200] > CASES
+
+
+def run(operation, mode, asked):
+    """Make requests of one operation: such as the description allows, or such as it forbids."""
+    limits = settings(max_examples=CASES, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+
+    @limits
+    @given(operation.as_strategy(generation_mode=mode))
+    def ask(case):
+        answer = case.call(base_url="http://testserver")
+        asked.append(answer.status_code)
+        assert answer.status_code < 500, (case.method, case.path, case.body, answer.text)
+        if answer.status_code == 405:
+            return  # another method than the one described
+        assert str(answer.status_code) in operation.definition.raw["responses"], answer.text
+        if answer.status_code >= 400:
+            assert set(answer.json()["error"]) == {"code", "place", "expected", "found", "advice", "message"}
+
+    try:
+        ask()
+    except Unsatisfiable:
+        assert mode == schemathesis.GenerationMode.NEGATIVE  # nothing that the operation takes can be wrong
+
+
+def mutated(draw: random.Random, text: bytes) -> bytes:
+    """Return JSON with a few bytes changed, dropped or doubled."""
+    data = bytearray(text)
+    for _ in range(draw.randint(1, 4)):
+        at = draw.randrange(len(data))
+        kind = draw.random()
+        if kind < 0.4:
+            data[at] = draw.choice(b'{}[]",:0123456789eE+-.nulltrue\\\x00\xff ')
+        elif kind < 0.7:
+            del data[at : at + draw.randint(1, 8)]
+        else:
+            data[at:at] = data[max(0, at - 10) : at]
+    return bytes(data)
+
+
+@pytest.mark.parametrize("path", ["/v1/fuse", "/v1/feedback", "/v1/interleave", "/v1/evaluate"])
+def test_broken_bodies_are_refused_and_not_more(service, path):
+    event = judged(1)
+    bodies = {
+        "/v1/fuse": {"runs": event.runs, "top": 3, "explain": True},
+        "/v1/feedback": {"events": [event]},
+        "/v1/interleave": {"runs": event.runs, "top": 5},
+        "/v1/evaluate": {"measures": "AP", "last": 3},
+    }
+    draw = random.Random(3)
+    text = msgspec.json.encode(bodies[path])
+    statuses = {service.post(path, mutated(draw, text)).status_code for _ in range(150)}
+    assert statuses <= {200, 400, 404, 409, 422}
+    assert 400 in statuses

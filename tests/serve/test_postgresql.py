@@ -1,0 +1,139 @@
+"""The store in PostgreSQL: the same bits as SQLite, several replicas, and nothing lost when one of them dies."""
+
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+pytest.importorskip("uvicorn", reason="needs the extra serve")
+
+from serve import crashes
+from serve.cases import Driver, judged, model, poisoned, sqlite_driver
+
+from genm.errors import StoreError
+from genm.serve.learner import Rules
+from genm.serve.messages import Impression
+from genm.serve.replay import check_store
+from genm.serve.server import copy_to, existing_store, open_store
+
+psycopg = pytest.importorskip("psycopg", reason="needs the extra postgresql")
+
+RULES = Rules(influence=0.3, n_recent=6)
+KILLS = int(os.environ.get("GENM_TESTS_REPLICA_KILLS", "3"))
+
+
+def replica(address, **options):
+    return Driver(
+        open_store(address), options.pop("given", None), options.pop("rules", None), clock=lambda: 7_000_000
+    )
+
+
+def wait_for(condition):
+    for _ in range(500):
+        if condition():
+            return
+        time.sleep(0.02)
+    raise AssertionError("it did not happen")
+
+
+def test_replicas_take_turns_and_come_to_the_bits_of_one_service(postgresql, tmp_path):
+    address = postgresql()
+    alone = sqlite_driver(tmp_path / "store.sqlite", rules=RULES, clock=lambda: 7_000_000)
+    replicas = [replica(address, given=model(), rules=RULES), replica(address), replica(address)]
+    for number in range(15):
+        event = poisoned(number) if number % 4 == 3 else judged(number)
+        one = replicas[number % 3]
+        assert one.feedback(event) == alone.feedback(event)
+        if number == 7:
+            assert one.roll_back(3, "back") == alone.roll_back(3, "back")
+    for one in replicas:
+        wait_for(lambda one=one: one.status.sequence == alone.status.sequence)
+        assert one.status == alone.status
+        one.stop()
+    alone.stop()
+    with existing_store(address) as store:
+        assert check_store(store).faults == ()
+
+
+def test_a_replica_that_only_fuses_follows_the_champion(postgresql):
+    address = postgresql()
+    first, second = replica(address, given=model(), rules=Rules(influence=None)), replica(address)
+    first.feedback(judged(1), judged(2))
+    wait_for(lambda: second.status.champion == first.status.champion)
+    assert second.status.champion.version == 2
+    first.stop()
+    second.stop()
+
+
+def test_a_retry_at_another_replica_gets_the_same_answer(postgresql):
+    address = postgresql()
+    first, second = replica(address, given=model(), rules=RULES), replica(address)
+    assert first.feedback(judged(1)) == second.feedback(judged(1))
+    first.stop()
+    second.stop()
+
+
+def test_changed_rules_reach_the_other_replicas(postgresql):
+    address = postgresql()
+    first = replica(address, given=model(), rules=Rules(influence=None))
+    second = replica(address, rules=Rules(influence=None, position_bias=0.0))
+    shown = [doc_id for doc_id, _ in judged(4).runs["bm25"]]
+    event = judged(4, judgments=None, impression=Impression(shown, [shown[3]]))
+    first.feedback(event)
+    assert first.engine.rules.position_bias == 0.0
+    first.stop()
+    second.stop()
+    with existing_store(address) as store:
+        assert check_store(store).faults == ()
+
+
+def test_a_lost_database_is_not_acknowledged_and_comes_back(postgresql):
+    address = postgresql()
+    one = replica(address, given=model(), rules=RULES)
+    one.feedback(judged(1))
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE application_name = 'genm serve' AND pid <> pg_backend_pid()"
+        )
+    with pytest.raises(StoreError, match="expected a store that can be written"):
+        one.feedback(judged(2))
+    assert one.feedback(judged(2)).events[0].outcome == "learned"
+    one.stop()
+
+
+def test_an_address_that_does_not_answer_is_an_error_without_the_password():
+    with pytest.raises(StoreError, match="expected a store that can be written") as caught:
+        Driver(open_store("postgresql://user:secret@127.0.0.1:1/nothing"), model())
+    assert "secret" not in str(caught.value)
+
+
+def test_a_backup_moves_from_one_kind_of_store_to_the_other(postgresql, tmp_path):
+    address, other = postgresql(), postgresql()
+    one = replica(address, given=model(), rules=RULES)
+    for number in range(5):
+        one.feedback(judged(number))
+    status = one.status
+    with existing_store(address) as store:
+        assert copy_to(store, str(tmp_path / "backup.sqlite")) == status.sequence
+    one.stop()
+    with existing_store(str(tmp_path / "backup.sqlite")) as store:
+        assert check_store(store).faults == ()
+        copy_to(store, other)
+        with pytest.raises(StoreError, match="expected an empty store"):
+            copy_to(store, other)
+    again = replica(other)
+    assert again.status == status
+    again.stop()
+
+
+def test_killed_replicas_lose_nothing(postgresql):
+    done = subprocess.run(
+        [sys.executable, crashes.__file__, "--kills", str(KILLS), "--postgresql", postgresql()],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "replay equal" in done.stdout
+    print(done.stdout)

@@ -1,0 +1,237 @@
+"""The service as it is started: by the command line, with TLS, with slow clients, and stopped by a signal."""
+
+import os
+import re
+import shutil
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+
+import pytest
+
+pytest.importorskip("uvicorn", reason="needs the extra serve")
+
+import httpx
+from serve.cases import judged, model, sqlite_driver
+from typer.testing import CliRunner
+
+from genm.cli.app import app
+from genm.client import Client
+from genm.model import save_model
+from genm.serve import server
+from genm.serve.app import Limits
+
+
+def genm(*words):
+    return CliRunner(env={"COLUMNS": "80"}).invoke(app, [str(word) for word in words], prog_name="genm")
+
+
+class Process:
+    """`genm serve` in a process of its own."""
+
+    def __init__(self, *words, cwd):
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "genm", "serve", *map(str, words), "--port", "0"],
+            stderr=subprocess.PIPE, text=True, cwd=cwd,
+        )  # fmt: skip
+        said = []
+        for line in self.process.stderr:
+            said.append(line)
+            if found := re.search(r"serving on (\S+);", line):
+                self.url = found[1]
+                return
+        raise AssertionError("".join(said))
+
+    def stop(self, how=signal.SIGTERM):
+        self.process.send_signal(how)
+        self.process.communicate(timeout=30)
+        return self.process.returncode
+
+
+@pytest.fixture
+def folder(tmp_path):
+    save_model(model(), tmp_path / "model.json")
+    return tmp_path
+
+
+def test_serving_stopping_and_going_on(folder):
+    one = Process("model.json", "--influence", "0", cwd=folder)
+    try:
+        assert genm("weights", "--url", one.url).output.startswith("version 1 (the champion), 0 queries seen")
+        sent = {"events": [{"key": "k", "query_id": "q", "runs": judged(1).runs, "judgments": judged(1).judgments}]}
+        assert httpx.post(f"{one.url}/v1/feedback", json=sent).json()["events"][0]["version"] == 2
+        busy = genm("serve", "run", "--store", folder / "model.sqlite")
+        assert busy.exit_code == 2
+        assert "another service has this store open" in busy.output
+    finally:
+        code = one.stop()
+    assert code in (143, -signal.SIGTERM)
+    again = Process("--store", "model.sqlite", cwd=folder)
+    try:
+        assert httpx.get(f"{again.url}/v1/weights").json()["version"] == 2
+        rolled = genm("rollback", "1", "--url", again.url, "--format", "json")
+        assert '"version": 1' in rolled.output
+        assert (
+            "weight\tbm25\t0.5"
+            in genm("weights", "--url", again.url, "--set", "bm25=2,dense=1,sparse=1", "--format", "tsv").output
+        )
+        refused = genm("rollback", "99", "--url", again.url)
+        assert refused.exit_code == 2
+        assert "genm: service:" in refused.output
+    finally:
+        again.stop(signal.SIGKILL)
+    checked = genm("serve", "check", "--store", folder / "model.sqlite")
+    assert checked.exit_code == 0, checked.output
+    assert "model.sqlite" in checked.output
+
+
+def test_files_are_sent_once(live, tmp_path):
+    events = [judged(number) for number in range(3)]
+    (tmp_path / "qrels").write_text(
+        "".join(f"{e.query_id} 0 {doc} {grade}\n" for e in events for doc, grade in e.judgments.items())
+        + "q99 0 d01 1\n",
+        encoding="utf-8",
+    )
+    runs = []
+    for name in model().rankers:
+        lines = [f"{e.query_id} Q0 {doc} 0 {score} x\n" for e in events for doc, score in e.runs[name]]
+        (tmp_path / name).write_text("".join(lines), encoding="utf-8")
+        runs.append(f"{name}={tmp_path / name}")
+    service = live()
+    for _ in range(2):
+        done = genm("feedback", "--url", service.url, "--qrels", tmp_path / "qrels", *runs, "--format", "tsv")
+        assert done.exit_code == 0, done.output
+        assert "learned\t3" in done.output
+        assert "1 judged queries are missing from a run" in done.output
+        assert service.engine.status.sequence == 5
+
+
+def test_check_backup_and_restore(tmp_path):
+    driver = sqlite_driver(tmp_path / "store.sqlite")
+    driver.feedback(judged(1))
+    assert genm("serve", "backup", "--store", tmp_path / "store.sqlite", "-o", tmp_path / "b.sqlite").exit_code == 0
+    driver.stop()
+    assert genm("serve", "restore", tmp_path / "b.sqlite", "--store", tmp_path / "new.sqlite").exit_code == 0
+    there = genm("serve", "restore", tmp_path / "b.sqlite", "--store", tmp_path / "new.sqlite")
+    assert "expected a new file; found one" in there.output
+    with sqlite3.connect(tmp_path / "new.sqlite") as connection:
+        connection.execute("UPDATE versions SET weights = '[1.0,0.0,0.0]' WHERE version = 2")
+    connection.close()
+    broken = genm("serve", "check", "--store", tmp_path / "new.sqlite")
+    assert broken.exit_code == 2
+    assert "the replay differs" in broken.output
+    refused = genm("serve", "restore", tmp_path / "new.sqlite", "--store", tmp_path / "other.sqlite")
+    assert "expected a sound backup" in refused.output
+    assert "no such file" in genm("serve", "check", "--store", tmp_path / "none.sqlite").output
+
+
+def test_tokens_by_the_command_line(tmp_path):
+    path = tmp_path / "tokens.json"
+    made = genm("serve", "token", "add", "team", "--role", "fuse", "--tokens", path)
+    assert made.output.startswith("genm_")
+    assert genm("serve", "token", "list", "--tokens", path, "--format", "tsv").output == "team\tfuse\tno\n"
+    assert (
+        "expected one of fuse, feedback, admin"
+        in genm("serve", "token", "add", "x", "--role", "king", "--tokens", path).output
+    )
+    assert genm("serve", "token", "withdraw", "team", "--tokens", path).exit_code == 0
+    assert genm("serve", "token", "list", "--tokens", path, "--format", "json").output == "[]\n"
+
+
+def test_a_service_that_others_can_reach_needs_tokens(folder):
+    refused = genm("serve", folder / "model.json", "--host", "0.0.0.0")
+    assert refused.exit_code == 2
+    assert "expected --tokens FILE" in refused.output
+
+
+def test_a_client_that_sends_no_headers_is_cut_off(live, monkeypatch):
+    monkeypatch.setattr(server, "HEADER_SECONDS", 0.3)
+    service = live()
+    host, port = service.url.removeprefix("http://").rstrip("/").split(":")
+    with socket.create_connection((host, int(port)), 5) as connection:
+        connection.sendall(b"POST /v1/fuse HTTP/1.1\r\nhost: x\r\nx-slow")
+        begun = time.monotonic()
+        assert connection.recv(100) == b""
+        assert time.monotonic() - begun < 4
+
+
+def test_a_client_that_sends_its_body_slowly_is_cut_off(live):
+    service = live(limits=Limits(body_seconds=0.3))
+    host, port = service.url.removeprefix("http://").rstrip("/").split(":")
+    with socket.create_connection((host, int(port)), 5) as connection:
+        head = f"POST /v1/fuse HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\n"
+        connection.sendall(f"{head}content-length: 1000\r\n\r\n".encode() + b'{"runs')
+        answer = b""
+        while part := connection.recv(4096):
+            answer += part
+    assert answer.startswith(b"HTTP/1.1 408")
+    assert b'"code":"slow"' in answer
+    assert httpx.get(f"{service.url}healthz").status_code == 200
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl, to make a certificate")
+def test_https(folder):
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "1",
+         "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", "key.pem",
+         "-out", "cert.pem"],
+        cwd=folder, check=True, capture_output=True,
+    )  # fmt: skip
+    one = Process("model.json", "--tls-cert", "cert.pem", "--tls-key", "key.pem", cwd=folder)
+    try:
+        assert one.url.startswith("https://")
+        with Client(one.url, verify=str(folder / "cert.pem"), retries=0) as client:
+            assert client.weights()["version"] == 1
+    finally:
+        one.stop()
+
+
+def test_the_extra_is_named_where_it_is_missing(monkeypatch, folder):
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    for name in [name for name in sys.modules if name.startswith("genm.serve.server")]:
+        monkeypatch.delitem(sys.modules, name)
+    refused = genm("serve", folder / "model.json")
+    assert refused.exit_code == 2
+    assert "pip install 'genm[serve]'" in refused.output
+
+
+def test_a_full_disk_is_a_503(folder):
+    """A limit on the size of files stands for a full disk, in a process of its own."""
+    if os.name != "posix":
+        pytest.skip("needs limits on the size of files")
+    code = (
+        "import resource, signal, sys\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "from genm.cli.main import run\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))\n"
+        "sys.argv = ['genm', 'serve', 'model.json', '--port', '0', '--influence', '0']\n"
+        "run()\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True, cwd=folder)
+    try:
+        url = None
+        for line in process.stderr:
+            if found := re.search(r"serving on (\S+);", line):
+                url = found[1]
+                break
+        acknowledged, statuses = [], []
+        for number in range(60):
+            runs = {
+                name: [[f"{name}-{number}-{i:04}" * 3, float(i)] for i in range(200)] for name in model().rankers
+            }
+            body = {"events": [{"key": f"k{number}", "query_id": "q", "runs": runs, "judgments": {"x": 1}}]}
+            answer = httpx.post(f"{url}/v1/feedback", json=body)
+            statuses.append(answer.status_code)
+            if answer.status_code == 200:
+                acknowledged.append(f"k{number}")
+        assert set(statuses) == {200, 503}
+        assert httpx.get(f"{url}/readyz").status_code == 503
+        assert httpx.get(f"{url}/v1/weights").status_code == 200
+    finally:
+        process.kill()
+        process.communicate()
+    with server.existing_store(str(folder / "model.sqlite")) as store, store.snapshot() as session:
+        assert set(session.answers(f"k{number}" for number in range(60))) >= set(acknowledged)
