@@ -137,7 +137,7 @@ def test_equal_scores_tie_wherever_they_stand() -> None:
         ({"a": 1.0, "b": 1.0, "x": 2.0}, {}, "found a, b, x"),
         ([1.0, math.nan, 1.0], {}, "weights: expected finite numbers"),
         (None, {"method": "rrf", "k": -1.0}, "k: expected a number above -1"),
-        (None, {"top": 0}, "top: expected a positive integer; found 0"),
+        (None, {"top": 0}, "top: expected a positive integer of 64 bits; found 0"),
     ],
 )
 def test_what_cannot_be_fused_is_refused(weights: object, options: dict[str, object], message: str) -> None:

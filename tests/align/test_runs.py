@@ -126,7 +126,7 @@ def test_progress_is_told_from_start_to_end() -> None:
         ({}, {}, "expected at least one run; found none"),
         ([run_of(BM25, "x"), run_of(DENSE, "x")], {}, "expected a different name for each ranker; found 'x' twice"),
         ([run_of(BM25, "")], {}, "expected every ranker to have a name"),
-        ([run_of(BM25, "x")], {"depth": 0}, "depth: expected a positive integer, or None; found 0"),
+        ([run_of(BM25, "x")], {"depth": 0}, "depth: expected a positive integer of 64 bits, or None; found 0"),
         ([run_of(BM25, "x")], {"depth": True}, "depth: expected a positive integer"),
         ([run_of(BM25, "x")], {"depth": {"y": 1}}, "found unknown y"),
         ([run_of(BM25, "x")], {"normalize": ["minmax", "max"]}, "normalize: expected 1 values.*found 2"),

@@ -87,7 +87,7 @@ def test_a_single_query_has_no_interval(genm, tmp_path, monkeypatch):
             "expected a list of wilcoxon, t, randomization",
         ),
         (("qrels.txt", "bm25.trec", "dense.trec", "--confidence", "95"), "expected a number between 0 and 1"),
-        (("qrels.txt", "bm25.trec", "dense.trec", "--resamples", "0"), "expected 1 or more"),
+        (("qrels.txt", "bm25.trec", "dense.trec", "--resamples", "0"), "expected 1 to 10,000,000"),
     ],
 )
 def test_refusals(genm, sample, words, message):

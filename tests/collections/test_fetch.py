@@ -1,10 +1,12 @@
 """The downloader, against a server of our own on this machine; the distributor's address is never used here."""
 
 import io
+import os
 import re
 import socket
 import tarfile
 import threading
+import time
 import urllib.error
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -214,6 +216,15 @@ class TestBrokenTransfers:
         fetch.get_collection("med", tmp_path / "data", base_url=site.url, sha256=known)
         assert other.read_bytes() == b"precious"
         assert site.requests[0][1] is None
+
+    def test_what_a_killed_process_left_is_removed_after_an_hour(self, site, tmp_path, known):
+        site.content = tar(FILES)
+        folder = tmp_path / "data" / "med"
+        for name, age in ((".unpacking-old", 7200), (".unpacking-new", 60)):
+            (folder / name).mkdir(parents=True)
+            os.utime(folder / name, (time.time() - age,) * 2)
+        fetch.get_collection("med", tmp_path / "data", base_url=site.url, sha256=known)
+        assert [path.name for path in folder.glob(".unpacking-*")] == [".unpacking-new"]
 
     @pytest.mark.parametrize("length", ["\xb2", "many", "9" * 5000], ids=["superscript", "word", "long"])
     def test_a_length_that_is_no_number_is_ignored(self, site, tmp_path, known, length):

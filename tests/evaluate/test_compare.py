@@ -114,7 +114,7 @@ def test_runs_without_any_difference_have_p_1_and_no_width() -> None:
         ([BASE, LEVEL], {"tests": "t"}, "expected a list of wilcoxon, t, randomization; found 't'"),
         ([BASE, LEVEL], {"correction": "tukey"}, "expected holm or none; found 'tukey'"),
         ([BASE, LEVEL], {"confidence": 95}, "expected a number between 0 and 1"),
-        ([BASE, LEVEL], {"n_resamples": 0}, "expected 1 or more"),
+        ([BASE, LEVEL], {"n_resamples": 0}, "expected 1 to 10,000,000"),
         ([BASE, evaluation("e", BASE, [str(i) for i in range(40)])], {}, "expected either evaluations or arrays"),
     ],
 )

@@ -10,8 +10,10 @@ import gzip
 import http.client
 import os
 import re
+import shutil
 import tarfile
 import tempfile
+import time
 import urllib.request
 import zlib
 from collections.abc import Sequence
@@ -31,6 +33,7 @@ BASE_URL = "http://ir.dcs.gla.ac.uk/resources/test_collections/"
 _MAX_DOWNLOAD = 64 * 2**20
 _CHUNK = 64 * 2**10
 _ATTEMPTS = 4
+_STAGING, _ABANDONED_AFTER = ".unpacking-", 3600.0
 
 
 def unpack_members(archive: Path, wanted: Sequence[Sequence[str]]) -> list[bytes]:
@@ -118,6 +121,9 @@ def get_collection(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{folder}: expected a folder to write to; found {error.strerror}") from None
+    for abandoned in folder.glob(f"{_STAGING}*"):  # of a killed process; a living one is done within minutes
+        if time.time() - abandoned.stat().st_mtime > _ABANDONED_AFTER:
+            shutil.rmtree(abandoned, ignore_errors=True)
     url = f"{base_url.rstrip('/')}/{spec.archive}"
     part = folder / f"{Path(spec.archive).name}.part"
     transfer = _Transfer(url, part, f"downloading {spec.name}", progress, timeout)
@@ -211,7 +217,7 @@ def _receive(transfer: _Transfer) -> bool:
 def _install(spec: SmartSpec, archive: Path, folder: Path, url: str, wanted: str) -> None:
     """Unpack the three files, check them and move them into place; the archive is deleted in any case."""
     wanted_files = (spec.docs_files, spec.queries_files, spec.judgments_files)
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".unpacking-") as name:
+    with tempfile.TemporaryDirectory(dir=folder, prefix=_STAGING) as name:
         staged = [Path(name) / names[0] for names in wanted_files]
         try:
             for path, text in zip(staged, unpack_members(archive, wanted_files), strict=True):
