@@ -218,7 +218,7 @@ def test_a_full_disk_is_a_503(folder):
                 url = found[1]
                 break
         acknowledged, statuses = [], []
-        for number in range(60):
+        for number in range(30):
             runs = {
                 name: [[f"{name}-{number}-{i:04}" * 3, float(i)] for i in range(200)] for name in model().rankers
             }
@@ -234,4 +234,4 @@ def test_a_full_disk_is_a_503(folder):
         process.kill()
         process.communicate()
     with server.existing_store(str(folder / "model.sqlite")) as store, store.snapshot() as session:
-        assert set(session.answers(f"k{number}" for number in range(60))) >= set(acknowledged)
+        assert set(session.answers(f"k{number}" for number in range(30))) >= set(acknowledged)
