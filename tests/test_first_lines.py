@@ -77,7 +77,7 @@ def test_ten_lines(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest
 
     assert evaluation.means.shape == (2,)
     assert len(fused) == N_QUERIES
-    assert "best single ranker" in capsys.readouterr().out
+    assert "Held out, the learned weights" in capsys.readouterr().out
     assert json.loads(Path("model.json").read_text(encoding="utf-8"))["target"] == "opensearch"
     assert Path("model.evidence.json").is_file()
     assert list(frame.columns) == ["query_id", "doc_id", "score", "rank"]

@@ -59,7 +59,7 @@ EXAMPLES = (
     "genm fit --qrels qrels.txt bm25=bm25.trec dense=dense.trec -o model.json",
     "genm fit --qrels qrels.txt --measure nDCG@10 a.trec b.trec --format json",
     "genm fit --qrels qrels.txt --normalize auto bm25=b.trec dense=d.trec",
-    "genm fit --qrels qrels.txt --current bm25=0.3,dense=0.7 bm25=b.trec dense=d.trec",
+    "genm fit --qrels qrels.txt --current b=0.3,d=0.7 b=b.trec d=d.trec",
     "genm fit --method exact --certify --qrels qrels.txt b.trec d.trec",
     "genm fit bm25=b.trec dense=d.trec sparse=s.trec -o model.json",
     "genm fit --target opensearch --qrels qrels.txt b.trec d.trec -o model.json",
