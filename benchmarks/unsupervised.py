@@ -4,7 +4,9 @@ Judgments are read only to measure. Needs the SMART collections (GENM_DATA); ran
 were made before. For every collection and normaliser it prints MAP of: the five rules, uniform weights, each
 ranker, the estimate (CotrainFuser's default; fitted on all queries without labels), the same fitted on one half of
 the queries and measured on the other (mean over splits), co-training from the estimate, and, with --starts,
-Algorithm 4 as printed from all binary starts: the one with the highest objective, the best and the worst.
+Algorithm 4 as printed from all binary starts: the one with the highest objective, the best and the worst. With
+--depths it prints instead what truncated lists give: uniform weights and the estimate on z-scores, gaps filled with
+0 and with the list's minimum, beside RRF, with standard errors.
 """
 
 import argparse
@@ -28,6 +30,7 @@ from genm.evaluate import AlignedEvaluator
 from genm.fuse import rule_scores
 from genm.learn import CotrainFuser
 from genm.learn.objectives import fold_of_queries
+from genm.normalizers import Normalizer
 from genm.rankers import DEFAULT, rank_collection
 
 RANKERS = ("tfidf", "lsa", "plsi", "ldi")
@@ -123,6 +126,39 @@ def measure(name: str, splits: int, *, starts: bool, stem: str | None) -> None:
         print(json.dumps(line), flush=True)
 
 
+def measure_truncated(name: str, depths: list[int]) -> None:
+    """Print one line for each set of rankers and depth: two rules for gaps under z-scores, and RRF."""
+    collection = load_collection(name)
+    for rankers in (RANKERS, ("bm25", *RANKERS[:3])):
+        runs = rank_collection(collection, rankers)
+        for depth in depths:
+            raw = align_runs(runs, collection.qrels, normalize="none", depth=depth)
+            raw = raw.select(np.flatnonzero(raw.n_relevant() > 0))
+            rrf = per_query(raw, rule_scores(raw, "rrf"))
+            line: dict[str, Any] = {
+                "collection": name,
+                "rankers": rankers,
+                "depth": depth,
+                "rrf": round(rrf.mean(), 4),
+            }
+            reached: dict[str, NDArray[np.float64]] = {}
+            for gap in (0.0, "minimum"):
+                scores = renormalize(raw, Normalizer("zscore", missing=gap))
+                uniform = per_query(scores, np.full(len(rankers), 1.0 / len(rankers)))
+                learned = per_query(scores, CotrainFuser().fit(scores).weights_)
+                reached |= {f"uniform, gaps {gap}": uniform, f"uns, gaps {gap}": learned}
+            line |= {label: round(float(values.mean()), 4) for label, values in reached.items()}
+            changes = {
+                "uniform: minimum - 0": reached["uniform, gaps minimum"] - reached["uniform, gaps 0.0"],
+                "uns, gaps 0 - rrf": reached["uns, gaps 0.0"] - rrf,
+                "uns, gaps minimum - rrf": reached["uns, gaps minimum"] - rrf,
+            }
+            for label, change in changes.items():
+                error = change.std(ddof=1) / np.sqrt(len(change))
+                line[label] = [round(float(change.mean()), 4), round(float(error), 4)]
+            print(json.dumps(line), flush=True)
+
+
 def main() -> None:
     """Measure the collections asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -130,12 +166,18 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=10)
     parser.add_argument("--starts", action="store_true", help="also run Algorithm 4 from all binary starts")
     parser.add_argument("--stem", help="a Snowball language, such as english; none by default")
+    parser.add_argument(
+        "--depths", type=int, nargs="*", help="only this: lists cut at these depths, such as 20 100"
+    )
     asked = parser.parse_args()
     versions = {name: importlib.metadata.version(name) for name in ("genm", "numpy", "numba", "scipy")}
     print(json.dumps({"machine": platform.platform(), "threads": n_threads(), "seeds": asked.splits, **versions}))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the printed steps are stopped after a few rounds
         for name in asked.collections:
+            if asked.depths:
+                measure_truncated(name, asked.depths)
+                continue
             measure(name, asked.splits, starts=asked.starts, stem=asked.stem)
 
 

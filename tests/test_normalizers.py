@@ -1,15 +1,17 @@
 import math
 import re
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 
 import pytest
 from judged_cases import run_of
 
 from genm._math.scaling import COLUMNS, KINDS, MODES
-from genm.align import Aligned, align_runs
+from genm.align import Aligned, align_runs, renormalize
 from genm.errors import InputError
+from genm.model import normalizer_from_json
 from genm.normalizers import ENGINES, Normalizer, normalizer_of, per_ranker
+from genm.records import Run
 
 
 def normalised(scores: list[float], normalizer: str | Normalizer) -> list[float]:
@@ -119,7 +121,7 @@ def test_vespa_linear_puts_a_constant_list_in_the_middle() -> None:
 
 
 def test_a_name_a_record_and_an_engine_are_all_normalisers() -> None:
-    assert normalizer_of("zscore") == Normalizer("zscore")
+    assert normalizer_of("max") == Normalizer("max")
     assert normalizer_of("qdrant-dbsf") is ENGINES["qdrant-dbsf"]
     mine = Normalizer("affine", lower=0.0, upper=2.0)
     assert normalizer_of(mine) is mine
@@ -186,3 +188,37 @@ def test_the_documentation_gives_every_engine_its_value() -> None:
         assert f"| `{kind}`" in page
     for mode in MODES:
         assert f"| `{mode}`" in page
+
+
+def test_gaps_of_z_scores_are_the_lists_minimum_when_asked_for_by_name() -> None:
+    """A record keeps its own rule, and so does a model of an earlier release."""
+    assert normalizer_of("zscore") == Normalizer("zscore", missing="minimum")
+    assert normalizer_of(Normalizer("zscore")).missing == 0.0
+    assert ENGINES["qdrant-dbsf"].missing == ENGINES["opensearch-zscore"].missing == 0.0
+    old = asdict(Normalizer("zscore"))
+    assert normalizer_from_json(old, "model.json", "rankers[0].normalizer").missing == 0.0
+
+
+@pytest.mark.parametrize("kind", ["none", "max", "l2", "atan"])
+def test_gaps_are_below_negative_scores_too(kind) -> None:
+    runs = {
+        "a": Run.from_dict({"q": {"x": 2.0, "y": -1.0}}, name="a"),
+        "b": Run.from_dict({"q": {"x": 2.0, "z": 1.0}}, name="b"),
+    }
+    aligned = align_runs(runs, normalize=kind)
+    assert [normalizer.missing for normalizer in aligned.normalizers] == ["minimum", 0.0]
+    docs = [aligned.docs[int(code)] for code in aligned.doc]
+    scores = dict(zip(docs, aligned.scores.tolist(), strict=True))
+    assert scores["z"][0] == scores["y"][0] < 0.0
+    assert scores["y"][1] == 0.0
+    assert renormalize(align_runs(runs), kind).normalizers == aligned.normalizers
+    given = align_runs(runs, normalize=Normalizer(kind))
+    assert {normalizer.missing for normalizer in given.normalizers} == {0.0}
+
+
+@pytest.mark.parametrize("kind", ["minmax", "sum", "rank", "reciprocal", "sigmoid"])
+def test_gaps_stay_0_where_that_is_the_bottom(kind) -> None:
+    run = Run.from_dict({"q": {"x": 2.0, "y": -1.0}}, name="a")
+    aligned = align_runs({"a": run, "b": run}, normalize=kind)
+    assert {normalizer.missing for normalizer in aligned.normalizers} == {0.0}
+    assert aligned.scores.min() >= 0.0

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from typing import Literal, TypeAlias, TypeVar, cast
 
@@ -20,6 +20,7 @@ BoundMode = Literal["ignore", "apply", "clip", "within"]
 T = TypeVar("T")
 
 _BOUNDED = ("minmax", "affine")
+_KEEPS_SIGN = ("none", "max", "l2", "atan")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +109,8 @@ def normalizer_of(value: str | Normalizer) -> Normalizer:
         found = value
     elif value in ENGINES:
         found = ENGINES[value]
+    elif value == "zscore":  # 0 is the list's mean: documents that were not returned get its minimum
+        found = Normalizer("zscore", missing="minimum")
     elif value in KINDS:
         found = Normalizer(cast("NormalizerKind", value))
     else:
@@ -124,6 +127,23 @@ def normalizers_of(normalize: Normalize, rankers: tuple[str, ...]) -> tuple[Norm
     """Return each ranker's normaliser, checked."""
     chosen: tuple[str | Normalizer, ...] = per_ranker("normalize", normalize, rankers)
     return tuple(normalizer_of(one) for one in chosen)
+
+
+def normalizers_for(
+    normalize: Normalize, rankers: tuple[str, ...], raw: NDArray[np.float64], retrieved: NDArray[np.bool_]
+) -> tuple[Normalizer, ...]:
+    """Return each ranker's normaliser for these raw scores, (rows, rankers) with a mark where there is one.
+
+    A kind that keeps the sign of the scores, given by its name, fills gaps with the list's minimum where the ranker
+    has negative scores: 0 would be above documents that it did return.
+    """
+    given: tuple[str | Normalizer, ...] = per_ranker("normalize", normalize, rankers)
+    found = []
+    for k, normalizer in enumerate(normalizers_of(normalize, rankers)):
+        by_name = isinstance(given[k], str) and given[k] in _KEEPS_SIGN
+        goes_below_zero = by_name and bool((raw[:, k] < 0.0)[retrieved[:, k]].any())
+        found.append(replace(normalizer, missing="minimum") if goes_below_zero else normalizer)
+    return tuple(found)
 
 
 def per_ranker(what: str, value: T | Mapping[str, T] | Sequence[T], rankers: tuple[str, ...]) -> tuple[T, ...]:

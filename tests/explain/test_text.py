@@ -32,7 +32,7 @@ def part(worth, low, high, p):
             0.001,
             "Keep x: beside the others it is worth +0.0300 AP (joint 95% interval +0.0200 to +0.0400).",
         ),
-        (0.02, 0.04, 0.2, "x: too few queries to tell"),
+        (0.02, 0.04, 0.2, "Keep x"),
         (
             -0.01,
             0.004,

@@ -11,7 +11,7 @@ from genm._math.scaling import scale_lists
 from genm.align.coverage import Coverage, coverage_of
 from genm.errors import InputError
 from genm.ids import Ids
-from genm.normalizers import Normalize, Normalizer, kernel_rules, normalizers_of
+from genm.normalizers import Normalize, Normalizer, kernel_rules, normalizers_for
 from genm.records import Note, check_kind, contents
 
 UNJUDGED = np.int32(-(2**31))
@@ -105,7 +105,7 @@ def check_aligned(aligned: object) -> None:
 def renormalize(aligned: Aligned, normalize: Normalize) -> Aligned:
     """Return the same alignment with other normalisers; the raw scores are shared, nothing is aligned again."""
     check_aligned(aligned)
-    normalizers = normalizers_of(normalize, aligned.rankers)
+    normalizers = normalizers_for(normalize, aligned.rankers, aligned.raw, aligned.retrieved)
     scores = scale_lists(aligned.raw, aligned.retrieved, aligned.starts, kernel_rules(normalizers))
     return replace(aligned, scores=scores, normalizers=normalizers)
 

@@ -13,7 +13,7 @@ from genm._math.scaling import scale_lists
 from genm.align.aligned import UNJUDGED, Aligned, grouped_grades, offsets
 from genm.errors import InputError
 from genm.ids import Ids, find, unite
-from genm.normalizers import Normalize, kernel_rules, normalizers_of, per_ranker
+from genm.normalizers import Normalize, kernel_rules, normalizers_for, normalizers_of, per_ranker
 from genm.progress import Progress, silent
 from genm.records import Note, Qrels, RowsByQuery, Run, check_kind
 
@@ -53,7 +53,7 @@ def align_runs(
     if qrels is not None:
         check_kind("qrels", qrels, Qrels, "Read them first, by genm.read_qrels.")
     rankers = tuple(given)
-    normalizers = normalizers_of(normalize, rankers)
+    normalizers_of(normalize, rankers)  # refuses bad ones before the work begins
     depths = tuple(_depth(d) for d in per_ranker("depth", depth, rankers))
     progress(_TASK, 0, _STEPS)
     queries, places, notes = _queries(given, qrels)
@@ -74,6 +74,7 @@ def align_runs(
         _place(joined, lists[k], run.score, k, raw, retrieved)
     relevance, unretrieved_starts, unretrieved = _grades(joined, qrels, len(queries))
     progress(_TASK, 4, _STEPS)
+    normalizers = normalizers_for(normalize, rankers, raw, retrieved)
     scores = scale_lists(raw, retrieved, joined.starts, kernel_rules(normalizers))
     progress(_TASK, _STEPS, _STEPS)
     return Aligned(

@@ -140,14 +140,14 @@ def _losses(worth: "genm.explain.Worth") -> None:
     header = ["ranker", "lost", "joint interval", "wilcox", " " * _STRIP]
     rows = []
     for part in sorted(worth.rankers, key=lambda part: -part.loss.value):
-        mark = "*" if part.p < 1.0 - worth.confidence else " "
+        mark = "*" if part.loss.joint_low > 0.0 or part.loss.joint_high < 0.0 else " "
         between, strip = (part.loss.joint_low, part.loss.joint_high), _strip(part.loss, low, high)
         rows.append(
             (
                 part.name,
-                _signed(part.loss.value),
+                f"{_signed(part.loss.value)}{mark}",
                 _between(*between),
-                f"{p_text(part.p)}{mark}",
+                p_text(part.p),
                 strip,
             )
         )

@@ -59,7 +59,7 @@ def _draw(worth: Worth, figure: "Figure", left: "Axes", right: "Axes") -> None:
             told += f"  ({part.shapley.value / worth.value:.0%})"
         _beside(left, told, max(part.shapley.high, part.shapley.value), place)
         loss = part.loss
-        is_told = is_needed(worth, part) or can_be_dropped(worth, part)
+        is_told = is_needed(part) or can_be_dropped(worth, part)
         right.errorbar(
             loss.value, place, xerr=_reach(loss.value, loss.joint_low, loss.joint_high), color=mark["color"],
             marker="o", markersize=6,

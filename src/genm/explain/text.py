@@ -35,9 +35,9 @@ def can_be_dropped(worth: Worth, part: RankerWorth) -> bool:
     return part.loss.joint_high <= worth.margin
 
 
-def is_needed(worth: Worth, part: RankerWorth) -> bool:
-    """Return whether the loss without this ranker is more than luck: by its test and by the joint interval."""
-    return part.loss.joint_low > 0.0 and part.p < 1.0 - worth.confidence
+def is_needed(part: RankerWorth) -> bool:
+    """Return whether the loss without this ranker is significant: its joint interval lies above 0."""
+    return part.loss.joint_low > 0.0
 
 
 def about_ranker(worth: Worth, part: RankerWorth) -> str:
@@ -46,7 +46,7 @@ def about_ranker(worth: Worth, part: RankerWorth) -> str:
     between = f"joint {worth.confidence:.0%} interval {signed(loss.joint_low)} to {signed(loss.joint_high)}"
     others = [other.name for other in worth.rankers if other.name != part.name]
     beside = f"beside {others[0]}" if len(others) == 1 else "beside the others"
-    if is_needed(worth, part):
+    if is_needed(part):
         return f"Keep {part.name}: {beside} it is worth {signed(loss.value)} {measure} ({between})."
     if loss.joint_high < 0.0:
         rest = f"{others[0]} does" if len(others) == 1 else "the others do"

@@ -16,6 +16,7 @@ from genm._typing import Floats
 from genm.align import Aligned
 from genm.errors import InputError
 from genm.evaluate import Measure, MeasureLike, compare_runs, parse_measure
+from genm.evidence import fingerprint
 from genm.explain.agreement import Agreement, rank_agreement
 from genm.explain.attribution import QueryGains, gains_by_query, measure_of
 from genm.explain.subset_choice import Choice, choose_exhaustively, choose_greedily, joint_interval, weighted
@@ -95,7 +96,7 @@ class Figure:
     value: float
     low: float
     high: float
-    """Bootstrap interval over the queries (BCa), for this figure alone."""
+    """Student's interval over the queries, for this figure alone."""
     joint_low: float
     joint_high: float
     """Interval that holds for all rankers together (Student's t, Bonferroni)."""
@@ -251,7 +252,22 @@ def explain_model(
         seed=seed,
         progress=progress,
     )
+    notes += _other_figure(model, aligned, worth)
     return Explanation(worth, gains_by_query(aligned, model.weights, worth.measure), notes)
+
+
+def _other_figure(model: Model, aligned: Aligned, worth: Worth) -> tuple[Note, ...]:
+    """Name the difference where `genm fit` measured another held-out value on the same queries."""
+    known = model.training.get("held_out")
+    same = str(worth.measure) == model.measure and model.fingerprint == fingerprint(aligned)
+    if not same or not isinstance(known, float) or f"{known:.4f}" == f"{worth.value:.4f}":
+        return ()
+    text = (
+        f"genm fit measured {known:.4f} {worth.measure} held out on these queries, not {worth.value:.4f}: it "
+        f"chooses the shrinkage by more rounds of inner folds than every subset gets here. Compare the figures of "
+        f"subsets with each other only."
+    )
+    return (Note("other-held-out", 1, text),)
 
 
 def _check(aligned: Aligned, confidence: float, margin: float, orders: int | None) -> None:

@@ -66,6 +66,8 @@ TOP = 10
 MUCH_UNJUDGED, MANY_MISSING, MANY_TIES = 0.3, 0.5, 0.1
 SCALES_APART = 10.0
 FEW_QUERIES = 30
+_SHOWN_AS_ZERO = 0.00005
+"""Differences below this are written as 0.0000."""
 
 LEVELS = (0.025, 0.25, 0.5, 0.75, 0.975)
 EQUAL = "equal"
@@ -368,6 +370,8 @@ def _spread(kept: Kept, model: Model, land: Landscape) -> WeightSpread:
     if refits.held_back == 1.0:
         note += " This removes everything that was learned: every refit gives the same weights."
     held = refits.kind == "bootstrap" and bool(refits.held_back)
+    gains = [land.worth(k) for k in range(len(model.rankers))]
+    note += "".join(_hurts(name, w, g) for name, w, g in zip(model.rankers, model.weights, gains, strict=True))
     return {
         "kind": kind,
         "n_samples": 0 if kind == "none" else len(drawn),
@@ -383,11 +387,21 @@ def _spread(kept: Kept, model: Model, land: Landscape) -> WeightSpread:
                 "samples": [] if kind == "none" else [rounded(value) for value in drawn[:, k]],
                 "before": np.quantile(refits.before[:, k], LEVELS).tolist() if held else None,
                 "plateau": None if plateaus is None else plateaus[k],
-                "gain": land.worth(k),
+                "gain": gains[k],
             }
             for k, (name, weight) in enumerate(zip(model.rankers, model.weights, strict=True))
         ],
     }
+
+
+def _hurts(ranker: str, weight: float, gain: float | None) -> str:
+    """Advise to leave out a ranker without which the training value is higher; empty where it is not."""
+    if gain is None or weight == 0.0 or not gain < -_SHOWN_AS_ZERO:
+        return ""
+    return (
+        f" Without {ranker}, the others in proportion, the training value is {-gain:.4f} higher: consider leaving "
+        f"it out. genm explain learns the others again and measures that on held-out queries."
+    )
 
 
 def _queries(

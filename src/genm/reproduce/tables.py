@@ -278,7 +278,7 @@ def rivals_table(found: Found) -> ResultTable:
         tuple(rows),
         (
             "Per-query values averaged over the splits; p by the two-sided Wilcoxon signed-rank test, not "
-            "corrected for the number of rows; interval by the bootstrap over queries. Bold: above, at 95 %. "
+            "corrected for the number of rows; Student's interval over queries. Bold: above, at 95 %. "
             "The single ranker is the best of the training fold, so it is as honest as what it is compared "
             "with.",
         ),
