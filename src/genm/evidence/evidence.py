@@ -34,8 +34,10 @@ RRF = "RRF (k=60)"
 """The row of reciprocal rank fusion."""
 CURRENT = "current ranking"
 """The row of what the user has at present: weights, or a run."""
-LEARNED, TRAINED = "learned weights", "learned weights (training)"
-"""The rows of the learned weights: held out, and on the queries they were learned from."""
+LEARNED = "learned weights"
+"""The row of the learned weights, held out."""
+TRAINED = "learned weights (training)"
+"""The row of the learned weights on the queries they were learned from."""
 _RESERVED = (BEST_SINGLE, UNIFORM, RRF, CURRENT, LEARNED, TRAINED)
 TOP = 10
 """How far down the share without a judgment is counted."""
