@@ -8,18 +8,20 @@ Answers are the JSON objects that the service's OpenAPI description names.
 """
 
 import asyncio
+import hashlib
 import itertools
 import random
 import ssl
 import time
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, Self, TypeAlias, TypeVar
 
 import httpx
 
 from genm.errors import ServiceError
+from genm.records import Qrels, Run
 
 Runs: TypeAlias = Mapping[str, Mapping[str, float] | Sequence[tuple[str, float]]]
 """Each ranker's list: scores by document, or pairs."""
@@ -50,6 +52,20 @@ def judged_event(
 ) -> dict[str, Any]:
     """Return an event with judgments; without a key it gets one of its own."""
     return _event(query_id, runs, key, client, judgments=dict(judgments))
+
+
+def judged_events(runs: Mapping[str, Run], qrels: Qrels) -> Iterator[dict[str, Any]]:
+    """Yield an event for each judged query that every run holds.
+
+    Keys are made of the content, so that sending the same queries again changes nothing.
+    """
+    lists = {name: run.to_dict() for name, run in runs.items()}
+    for query_id, judgments in qrels.to_dict().items():
+        if not all(by_query.get(query_id) for by_query in lists.values()):
+            continue
+        event = judged_event(query_id, {name: lists[name][query_id] for name in lists}, judgments, key="-")
+        digest = hashlib.blake2b(repr(event).encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
+        yield {**event, "key": f"file-{digest}"}
 
 
 def clicked_event(

@@ -7,6 +7,9 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from report.visits import browser
+
+__all__ = ["browser"]
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """The page in a real browser: live, nothing from outside, foreign text stays text, rolling back works."""
 
-import shutil
-
 import pytest
 
 pytest.importorskip("uvicorn", reason="needs the extra serve")
@@ -11,19 +9,7 @@ from serve.cases import judged, model, poisoned
 sync_api = pytest.importorskip("playwright.sync_api", reason="needs Playwright's Python client")
 expect = sync_api.expect
 
-FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run")
 HOSTILE = '<img src=x onerror="alert(1)">'
-
-
-@pytest.fixture(scope="module")
-def browser():
-    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if program is None:
-        pytest.skip("needs Chromium: apt-get install chromium")
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

@@ -44,7 +44,7 @@ def rank_order(starts: Ints, score: Floats, tie: Codes) -> Ints:
 
 
 def ranked_as_given(starts: Ints, score: Floats) -> NDArray[np.int8]:
-    """Tell of each segment whether its scores fall (0), fall with ties (1), or rise somewhere (2)."""
+    """Say for each segment whether its scores fall (0), fall with ties (1), or rise somewhere (2)."""
     starts, score = np.require(starts, np.int64, ("C", "W")), np.require(score, np.float64, ("C", "W"))
     state = np.zeros(max(len(starts) - 1, 0), np.int8)
     over_ranges(lambda low, high: _check_segments(starts, score, state, low, high), np.diff(starts))

@@ -1,6 +1,5 @@
 """`genm serve` and what goes with it: checks and backups of its store, tokens, and the verbs that talk to it."""
 
-import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,7 +10,17 @@ import typer
 from typer.core import TyperGroup
 
 from genm.cli.app import SETTINGS, add_verb, described, make_verb
-from genm.cli.console import Format, Output, print_json, print_table, print_tsv, progress_bars, say, weight_text
+from genm.cli.console import (
+    Format,
+    Output,
+    print_json,
+    print_table,
+    print_tsv,
+    progress_bars,
+    say,
+    show,
+    weight_text,
+)
 from genm.cli.options import (
     DuplicateRule,
     Duplicates,
@@ -26,7 +35,6 @@ from genm.errors import InputError, MissingExtraError, StoreError
 
 if TYPE_CHECKING:
     from genm.client import Client
-    from genm.records import Qrels, Run
 
 TEXT = """Serve a model over HTTP: lists come in and the fused list goes out; judgments or clicks come in and the
 weights move. What is acknowledged is on disk. `genm serve MODEL` is short for `genm serve run MODEL`.
@@ -39,8 +47,8 @@ EXAMPLES = (
 )
 RUN = """Listen on the loopback interface, or wherever --host says; other machines need a token then.
 
-The store keeps every event and every version of the weights. Started again with the same store, the service goes
-on where it stopped. The page at / shows weights, quality and events live."""
+The store keeps every event and every version of the weights. Started again with the same store, the service
+continues where it stopped. The page at / shows weights, quality and events live."""
 TOKENS_FILE = "genm-tokens.json"
 BATCH = 50
 
@@ -71,7 +79,7 @@ def _extra() -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] in ("starlette", "uvicorn", "msgspec", "httpx", "httptools"):
+        if (error.name or "").partition(".")[0] in ("starlette", "uvicorn", "httpx", "httptools"):
             raise MissingExtraError("the service", "serve") from None
         raise
 
@@ -215,14 +223,14 @@ def list_tokens(tokens: TokensPath = TOKENS_FILE, output: Output = Format.table)
     with _extra():
         from genm.serve.security import Tokens
     rows = [(name, " ".join(roles), "yes" if trusted else "no") for name, roles, trusted in Tokens(tokens).names()]
-    if output is Format.json:
-        print_json(
-            [{"name": name, "roles": roles.split(), "trusted": trusted == "yes"} for name, roles, trusted in rows]
-        )
-    elif output is Format.tsv:
-        print_tsv(rows)
-    else:
-        print_table("", ["name", "roles", "trusted"], rows)
+    show(
+        output,
+        json=lambda: [
+            {"name": name, "roles": roles.split(), "trusted": trusted == "yes"} for name, roles, trusted in rows
+        ],
+        tsv=lambda: rows,
+        table=lambda: print_table("", ["name", "roles", "trusted"], rows),
+    )
 
 
 def withdraw_token(
@@ -253,10 +261,12 @@ def feedback(
     """Read, send in parts, print what became of the events."""
     named_paths(runs, qrels)
     with _client(url, token) as client:
+        from genm.client import judged_events
+
         with progress_bars() as progress:
             judged = read_judgments(qrels, lenient=lenient, progress=progress)
             loaded = read_runs(runs, lenient=lenient, duplicates=duplicates, progress=progress)
-        events = list(_events(loaded, judged))
+        events = list(judged_events(loaded, judged))
         if not events:
             raise InputError(f"{qrels}: expected judgments of queries that every run holds; found none.")
         outcomes: dict[str, int] = {}
@@ -269,34 +279,12 @@ def feedback(
     if len(events) < len(judged.queries):
         say(f"note: {len(judged.queries) - len(events):,} judged queries are missing from a run and were not sent.")
     rows = [(outcome, f"{n:,}") for outcome, n in sorted(outcomes.items())]
-    if output is Format.json:
-        print_json({"events": outcomes, "champion": champion})
-    elif output is Format.tsv:
-        print_tsv(rows)
-    else:
-        print_table(f"champion: version {champion}", ["outcome", "events"], rows)
-
-
-def _events(runs: "dict[str, Run]", qrels: "Qrels") -> Iterator[dict[str, Any]]:
-    """Yield an event for each judged query that every run holds."""
-    from genm.client import judged_event
-
-    lists = {name: _by_query(run.queries, run.docs, run.starts, run.doc, run.score) for name, run in runs.items()}
-    judgments = _by_query(qrels.queries, qrels.docs, qrels.starts, qrels.doc, qrels.relevance)
-    for query_id, grades in judgments.items():
-        if not all(lists[name].get(query_id) for name in lists):
-            continue
-        event = judged_event(query_id, {name: lists[name][query_id] for name in lists}, grades, key="-")
-        digest = hashlib.blake2b(repr(event).encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
-        yield {**event, "key": f"file-{digest}"}
-
-
-def _by_query(queries: Any, docs: Any, starts: Any, doc: Any, values: Any) -> dict[str, dict[str, Any]]:
-    names, column = list(docs), values.tolist()
-    return {
-        query_id: {names[code]: column[row] for row, code in enumerate(doc[start:end].tolist(), start)}
-        for query_id, start, end in zip(queries, starts[:-1].tolist(), starts[1:].tolist(), strict=True)
-    }
+    show(
+        output,
+        json=lambda: {"events": outcomes, "champion": champion},
+        tsv=lambda: rows,
+        table=lambda: print_table(f"champion: version {champion}", ["outcome", "events"], rows),
+    )
 
 
 def weights(
@@ -333,14 +321,15 @@ def rollback(
 
 
 def _print_weights(found: dict[str, Any], output: Format) -> None:
-    if output is Format.json:
-        print_json(found)
-    elif output is Format.tsv:
-        print_tsv(("weight", name, repr(weight)) for name, weight in found["weights"].items())
-    else:
-        role = "the champion" if found["version"] == found["champion"] else f"the champion is {found['champion']}"
-        title = f"version {found['version']} ({role}), {found['n_seen']:,} queries seen"
-        print_table(title, ["ranker", "weight"], [(n, weight_text(w)) for n, w in found["weights"].items()])
+    role = "the champion" if found["version"] == found["champion"] else f"the champion is {found['champion']}"
+    title = f"version {found['version']} ({role}), {found['n_seen']:,} queries seen"
+    weights = found["weights"].items()
+    show(
+        output,
+        json=lambda: found,
+        tsv=lambda: (("weight", name, repr(weight)) for name, weight in weights),
+        table=lambda: print_table(title, ["ranker", "weight"], [(name, weight_text(w)) for name, w in weights]),
+    )
 
 
 group = typer.Typer(
