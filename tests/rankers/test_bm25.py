@@ -1,3 +1,5 @@
+import sys
+
 import pytest
 
 from genm.errors import InputError
@@ -36,3 +38,20 @@ def test_options_that_cannot_be_used(three):
         Bm25Ranker(b=2.0).fit(three)
     with pytest.raises(InputError, match=r"bm25l"):
         Bm25Ranker(method="bm25l").fit(three)
+
+
+@pytest.mark.needs("bm25s")
+def test_an_installed_jax_is_neither_started_nor_lost(three, ask, tmp_path, monkeypatch):
+    # bm25s calls JAX while it is imported; on a machine whose accelerator is taken this ends in a RuntimeError
+    (tmp_path / "jax").mkdir()
+    (tmp_path / "jax" / "__init__.py").touch()
+    (tmp_path / "jax" / "lax.py").write_text("def top_k(scores, k):\n    raise RuntimeError('no device')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("bm25s", "jax")]:
+        monkeypatch.delitem(sys.modules, name)
+    assert Bm25Ranker().fit(three).score(ask("cat dog"))[0, 2] == 0
+    import jax.lax
+
+    assert sys.modules["jax.lax"] is jax.lax
+    for name in ("jax", "jax.lax"):
+        monkeypatch.delitem(sys.modules, name)

@@ -1,5 +1,8 @@
 """BM25 by the library bm25s: the lexical ranker of today's search engines."""
 
+import sys
+from importlib import import_module
+from types import ModuleType
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -35,10 +38,7 @@ class Bm25Ranker(Ranker):
         return False
 
     def _learn(self, documents: Texts, progress: Progress) -> Arrays:
-        try:
-            import bm25s
-        except ImportError as missing:
-            raise MissingExtraError("bm25", "rankers") from missing
+        bm25s = _import_bm25s()
         counts = documents.counts
         if counts.nnz == 0:
             progress(self.name, 1, 1)
@@ -62,3 +62,23 @@ class Bm25Ranker(Ranker):
         by_word = csr_array((learned["data"], learned["indices"], learned["indptr"]), shape=shape[::-1])
         scores: Floats = np.asarray((queries.counts @ by_word).toarray(), np.float64)
         return scores
+
+
+def _import_bm25s() -> ModuleType:
+    """Import bm25s with JAX hidden from it.
+
+    Where JAX is installed, importing bm25s starts JAX on its accelerator: seconds of work and most of the GPU's
+    memory for a selection of the top documents that is not used here, or an error where the accelerator is taken.
+    """
+    name, absent = "jax.lax", object()
+    kept = sys.modules.get(name, absent)
+    sys.modules[name] = None  # type: ignore[assignment]  # None makes `import jax.lax` raise an ImportError
+    try:
+        return import_module("bm25s")
+    except ImportError as missing:
+        raise MissingExtraError("bm25", "rankers") from missing
+    finally:
+        if kept is absent:
+            del sys.modules[name]
+        else:
+            sys.modules[name] = kept  # type: ignore[assignment]
