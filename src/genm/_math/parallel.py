@@ -60,7 +60,7 @@ class _QuickCache(FunctionCache):
     """The cache of a kernel, which loads a compiled kernel without loading the compiler.
 
     numba prepares its compiler before it looks for a compiled kernel: it imports some 230 modules, scipy.linalg
-    among them, in .34 s. A compiled kernel needs only its memory allocator; numba prepares the rest when it compiles.
+    among them, in .34 s. A compiled kernel needs only numba's memory allocator; compiling prepares the rest.
     """
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
