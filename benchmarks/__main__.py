@@ -1,10 +1,11 @@
-"""Run the benchmarks named on the command line, or all of them, one after the other."""
+"""Run the benchmarks named on the command line, or all of them; the last lines are a table of all bars."""
 
 import importlib
 import pkgutil
 import sys
 
 import benchmarks
+from benchmarks import _bars
 
 
 def main() -> None:
@@ -17,6 +18,7 @@ def main() -> None:
         print(f"== {name}", flush=True)
         sys.argv = [name]
         importlib.import_module(f"benchmarks.{name}").main()
+    _bars.print_table()
 
 
 main()

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks._bars import hold
 from genm.align import align_runs, renormalize
 from genm.fuse import fuse_runs
 from genm.ids import Ids
@@ -143,6 +144,10 @@ def main() -> None:
             "align_over_read_cpu": round(cpu / read[1], 2),
         }
     print(json.dumps(figures, indent=1))
+    if read is not None:
+        lines = f"{len(runs['ranker0'].doc):,}"
+        hold(f"align {RANKERS} x {lines} lines, over reading one (wall)", wall / read[0], 2.0)
+        hold(f"align {RANKERS} x {lines} lines, over reading one (cpu)", cpu / read[1], 2.0)
 
 
 if __name__ == "__main__":

@@ -26,6 +26,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from benchmarks._bars import hold
+
 if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
@@ -268,10 +270,15 @@ def main() -> None:
                     "cpu_ratio_at_equal_checks": round(best["genm"]["cpu_s"] / best["strict"]["cpu_s"], 2),
                     "peak_memory_over_file": round(best["genm"]["peak_bytes"] / size, 2),
                     "first_read_with_empty_cache_cpu_s": round(compiled, 1),
-                    "limits": {"wall_ratio": 3.0, "goal": 2.0, "peak_memory_over_file": 4.0},
+                    "limits": {"peak_memory_over_file": 4.0},
                 }
             )
         )
+        for clock in ("wall", "cpu"):
+            ratio = best["genm"][f"{clock}_s"] / best["polars"][f"{clock}_s"]
+            note = f"{best['genm'][f'{clock}_s']:.2f} s, polars {best['polars'][f'{clock}_s']:.2f} s"
+            lines = f"{n_queries * DEPTH:,} lines"
+            hold(f"read {lines}, over polars.read_csv ({clock})", ratio, 1.0, note=note)
 
 
 if __name__ == "__main__":

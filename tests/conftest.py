@@ -21,6 +21,7 @@ NUMBERS = (
     "math/test_lanes.py",
     "math/test_linear_algebra.py",
     "math/test_significance.py",
+    "math/test_student.py",
     "math/test_theory.py",
     "math/test_topic_models.py",
     "rankers/test_ldi.py",

@@ -91,3 +91,19 @@ def test_a_kernel_that_cannot_be_kept_is_used(tmp_path: Path) -> None:
     env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "kept")}
     done = subprocess.run([sys.executable, script], env=env, capture_output=True, text=True, encoding="utf-8")
     assert (done.returncode, done.stdout, done.stderr) == (0, "6.0 0\n", "")
+
+
+def test_loading_a_kernel_does_not_load_the_compiler(tmp_path: Path) -> None:
+    script = tmp_path / "k.py"
+    loaded = "import sys\nprint('numba.np.arraymath' in sys.modules, 'scipy.linalg' in sys.modules)\n"
+    compiled = "import numba\nprint(numba.njit(lambda x: total(x) + x.sum())(np.arange(4.0)))\n"
+    script.write_text(f"{KERNEL}{loaded}{compiled}")
+    env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "kept")}
+    runs = [
+        subprocess.run(
+            [sys.executable, script], env=env, capture_output=True, text=True, encoding="utf-8", check=True
+        )
+        for _ in range(2)
+    ]
+    assert runs[0].stdout == "6.0 0\nTrue True\n12.0\n"
+    assert runs[1].stdout == "6.0 1\nFalse False\n12.0\n"  # and compiling works after a load

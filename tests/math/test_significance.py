@@ -80,6 +80,15 @@ def test_wilcoxon_with_ties_is_scipys(n: int) -> None:
     assert significance.wilcoxon(d[:, None])[0] == pytest.approx(stats.wilcoxon(d).pvalue)
 
 
+@settings(deadline=None, max_examples=60)
+@given(n=st.integers(1, 60), seed=st.integers(0, 10_000), shift=st.floats(-1.0, 1.0))
+def test_wilcoxon_of_different_sizes_is_scipys_to_12_digits(n: int, seed: int, shift: float) -> None:
+    d = np.random.default_rng(seed).normal(shift, 1.0, n)
+    method = "exact" if n <= 50 else "approx"
+    theirs = stats.wilcoxon(d, method=method).pvalue
+    assert significance.wilcoxon(d[:, None])[0] == pytest.approx(theirs, rel=2e-12)
+
+
 def test_wilcoxon_drops_zeros() -> None:
     d = [0.1, 0.2, -0.3, 0.4, 0.5]
     assert significance.wilcoxon(one([*d, 0.0, 0.0])) == significance.wilcoxon(one(d))

@@ -37,6 +37,7 @@ from genm.errors import InputError
 
 _MOST_CHUNKS = 256
 _BLOCK_BYTES = 1 << 21
+_NO_CHUNKS: Ints = np.zeros(0, np.int64)
 _GREATEST = np.finfo(np.float64).max
 
 
@@ -67,15 +68,12 @@ def smooth_ap(
         raise InputError(f"beta={beta!r}: expected a finite number, 0 or greater. The paper uses 200.")
     if not window > 0.0:
         raise InputError(f"window={window!r}: expected a number above 0; {TAIL:g} is exact.")
-    sharpness = min(_ldexp(np.float64(beta), tiles.exponent + exponent).item(), _GREATEST)
+    sharpness = _times(np.float64(beta), 1.0, tiles.exponent + exponent).item()
     reach, n_queries, n_rankers = min(float(window), TAIL), tiles.n_queries, tiles.n_rankers
     store, value = store_of(tiles), np.empty(n_queries)
     gradient = np.empty((n_queries if order else 0, n_rankers))
-    starts = np.linspace(0, n_queries, min(n_queries, _MOST_CHUNKS) + 1).astype(np.int64)
-    chunks = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-    sums = HessianSums(
-        np.zeros((len(starts) - 1 if order == 2 else 0, n_rankers, n_rankers)), tiles.query_weights, chunks
-    )
+    starts, chunks = _chunks_of(n_queries) if order == 2 else (_NO_CHUNKS, _NO_CHUNKS)
+    sums = HessianSums(np.zeros((max(len(starts) - 1, 0), n_rankers, n_rankers)), tiles.query_weights, chunks)
 
     def work(low: int, high: int) -> None:
         blocks, ranks = blocks_of(tiles, low, high)
@@ -118,14 +116,17 @@ def smooth_ap_one(
 
 def _sum_hessians(sums: HessianSums, beta: float, exponent: int) -> Floats:
     """Return the mean Hessian with both triangles and both factors b."""
-    total = sums.query_weights.sum()
-    lower = np.tril(sums.hessians.sum(axis=0) / (total if total > 0 else 1.0))
+    total = float(sums.query_weights.sum())
+    lower = np.tril(sums.hessians.sum(axis=0) / (total if total > 0.0 else 1.0))
     return _times(_times(lower + np.tril(lower, -1).T, beta, exponent), beta, exponent)
 
 
 def store_of(tiles: Tiles) -> Store:
     """Return the arrays that the kernels read."""
-    return Store(
+    found: Store | None = tiles.derived.get("store")
+    if found is not None:
+        return found
+    tiles.derived["store"] = found = Store(
         tiles.scores,
         tiles.low,
         tiles.high,
@@ -139,6 +140,7 @@ def store_of(tiles: Tiles) -> Store:
         tiles.n_relevant,
         np.maximum(tiles.n_relevant, 1).astype(np.float64),
     )
+    return found
 
 
 def blocks_of(tiles: Tiles, low: int, high: int) -> tuple[list[tuple[int, int]], Ranks]:
@@ -146,6 +148,17 @@ def blocks_of(tiles: Tiles, low: int, high: int) -> tuple[list[tuple[int, int]],
 
     Also returns working memory for the greatest of them.
     """
+    if (low, high) not in tiles.derived:
+        tiles.derived[low, high] = _cut_into_blocks(tiles, low, high)
+    blocks, n_tiles, n = tiles.derived[low, high]
+    s, J, R, W = np.empty((4, n + 1))
+    return blocks, Ranks(
+        np.empty(n, np.int64), s, J, R, W, np.empty((n_tiles, 65)), np.empty((n_tiles, 5), np.int64)
+    )
+
+
+def _cut_into_blocks(tiles: Tiles, low: int, high: int) -> tuple[list[tuple[int, int]], int, int]:
+    """Return blocks of queries, and the most tiles and relevant documents of any of them."""
     tile_ends = np.concatenate(([0], np.cumsum(tiles.tile_spans[low:high, 1] - tiles.tile_spans[low:high, 0])))
     ends = np.concatenate(([0], np.cumsum(tiles.relevant_spans[low:high, 1] - tiles.relevant_spans[low:high, 0])))
     most = _BLOCK_BYTES // (tiles.scores.itemsize * tiles.n_rankers * TILE)
@@ -154,20 +167,22 @@ def blocks_of(tiles: Tiles, low: int, high: int) -> tuple[list[tuple[int, int]],
         last = int(np.searchsorted(tile_ends, tile_ends[cuts[-1]] + most, side="right")) - 1
         cuts.append(max(last, cuts[-1] + 1))
     n_tiles, n = int(np.diff(tile_ends[cuts]).max()), int(np.diff(ends[cuts]).max())
-    s, J, R, W = np.empty((4, n + 1))
-    memory = Ranks(np.empty(n, np.int64), s, J, R, W, np.empty((n_tiles, 65)), np.empty((n_tiles, 5), np.int64))
-    return [(low + a, low + b) for a, b in itertools.pairwise(cuts)], memory
+    return [(low + a, low + b) for a, b in itertools.pairwise(cuts)], n_tiles, n
 
 
-def _ldexp(numbers: Floats | np.float64, exponent: int) -> Floats:
-    with np.errstate(over="ignore", under="ignore"):
-        return np.asarray(np.ldexp(numbers, exponent), np.float64)
+def _chunks_of(n_queries: int) -> tuple[Ints, Ints]:
+    """Return where the chunks of queries begin, whose Hessians are summed apart, and the chunk of each query."""
+    starts = np.linspace(0, n_queries, min(n_queries, _MOST_CHUNKS) + 1).astype(np.int64)
+    return starts, np.repeat(np.arange(len(starts) - 1), np.diff(starts))
 
 
-def _times(numbers: Floats, beta: float, exponent: int) -> Floats:
+def _times(numbers: Floats | np.float64, beta: float, exponent: int) -> Floats:
     """Return numbers * beta * 2**exponent, stopped at the greatest float64."""
     with np.errstate(over="ignore", under="ignore"):
-        return np.clip(_ldexp(numbers * beta, exponent), -_GREATEST, _GREATEST)
+        scaled = numbers * beta
+        if exponent:
+            scaled = np.ldexp(scaled, exponent)
+        return np.asarray(np.minimum(np.maximum(scaled, -_GREATEST), _GREATEST))
 
 
 class Ranked(NamedTuple):
@@ -193,8 +208,7 @@ def exact_ap(tiles: Tiles, weights: Floats) -> Floats:
 def exact_ranks(tiles: Tiles, weights: Floats) -> Ranked:
     """Return where the relevant documents stand in the fused run: all that most measures look at."""
     scaled, _ = scale_weights(tiles, weights)
-    starts = np.zeros(tiles.n_queries + 1, np.int64)
-    np.cumsum(tiles.relevant_spans[:, 1] - tiles.relevant_spans[:, 0], out=starts[1:])
+    starts = _rank_starts(tiles)
     values, ranks = np.empty(tiles.n_queries), np.empty(int(starts[-1]), np.int64)
     store = store_of(tiles)
 
@@ -203,3 +217,13 @@ def exact_ranks(tiles: Tiles, weights: Floats) -> Ranked:
 
     over_ranges(work, tiles.costs)
     return Ranked(values, starts, ranks)
+
+
+def _rank_starts(tiles: Tiles) -> Ints:
+    """Return where each query's ranks lie."""
+    found: Ints | None = tiles.derived.get("rank_starts")
+    if found is None:
+        found = np.zeros(tiles.n_queries + 1, np.int64)
+        np.cumsum(tiles.relevant_spans[:, 1] - tiles.relevant_spans[:, 0], out=found[1:])
+        tiles.derived["rank_starts"] = found
+    return found

@@ -21,7 +21,8 @@ from typing import IO, Any, TypeVar, cast
 
 import numba
 import numpy as np
-from numba.core.caching import IndexDataCacheFile
+from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.runtime.nrt import rtsys
 
 from genm._typing import Ints
 
@@ -47,11 +48,25 @@ def kept(**options: Any) -> Callable[[F], F]:
             dispatcher = numba.njit(cache=True, **options)(function)
         except RuntimeError:  # "cannot cache function"
             return cast("F", numba.njit(**options)(function))
-        stored = dispatcher._cache._cache_file  # numba has no public way to check what it loads
-        stored.__class__ = _CheckedCacheFile
+        cache = dispatcher._cache  # numba has no public way to change how a kernel is loaded
+        cache.__class__ = _QuickCache
+        cache._cache_file.__class__ = _CheckedCacheFile
         return cast("F", dispatcher)
 
     return compile_later
+
+
+class _QuickCache(FunctionCache):
+    """The cache of a kernel, which loads a compiled kernel without loading the compiler.
+
+    numba prepares its compiler before it looks for a compiled kernel: it imports some 230 modules, scipy.linalg
+    among them, in .34 s. A compiled kernel needs only numba's memory allocator; compiling prepares the rest.
+    """
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        rtsys.initialize(target_context)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
 
 
 class _CheckedCacheFile(IndexDataCacheFile):

@@ -6,16 +6,19 @@ functions behind them differ in the last digit between processors. Without any d
 evidence: p is 1, and the interval of its mean difference is NaN.
 """
 
-import warnings
+import math
 
 import numpy as np
 from numpy.typing import NDArray
 
+from genm._math.student import student_quantile, student_tails
 from genm._typing import Floats, Ints
 
 _DECIMALS = 12
 _FEW = 13
 """Up to this many queries all sign patterns are gone through, whatever was asked for."""
+_MANY = 50
+"""Up to this many differences of different sizes the distribution of their signed ranks is counted."""
 _CELLS = 1 << 22
 """How many resampled cells are held at once."""
 
@@ -36,29 +39,39 @@ def wilcoxon(differences: Floats) -> Floats:
     Exact up to 50 differences of different sizes, or 13 of any sizes; beyond that the normal approximation,
     corrected for ties.
     """
-    from scipy import stats
-
     p = np.ones(differences.shape[1])
     for c in range(differences.shape[1]):
         d = differences[:, c]
         d = d[d != 0.0]
-        tied = len(np.unique(np.abs(d))) < len(d)
-        if len(d) == 0:
+        n = len(d)
+        if n == 0:
             continue
-        if tied and len(d) <= _FEW:
-            # the same as scipy's permutation method, by a matrix product: some hundred times quicker
-            signed_ranks = np.sign(d) * stats.rankdata(np.abs(d))
-            p[c] = _all_signs(signed_ranks[:, None])[0]
+        _, size, counts = np.unique(np.abs(d), return_inverse=True, return_counts=True)
+        ranks = (np.cumsum(counts) - 0.5 * (counts - 1.0))[size]
+        above = float(ranks[d > 0.0].sum())
+        if len(counts) < n <= _FEW:
+            p[c] = _all_signs((np.sign(d) * ranks)[:, None])[0]
+        elif n <= _MANY and len(counts) == n:
+            p[c] = _settled(_signed_rank_tails(int(above), n))
         else:
-            method = "exact" if len(d) <= 50 and not tied else "approx"
-            p[c] = _settled(stats.wilcoxon(d, method=method).pvalue)
+            ties = float((counts.astype(np.float64) ** 3 - counts).sum())
+            error = math.sqrt((n * (n + 1.0) * (2.0 * n + 1.0) - 0.5 * ties) / 24.0)
+            p[c] = _settled(math.erfc(abs(above - 0.25 * n * (n + 1.0)) / error / math.sqrt(2.0)))
     return p
+
+
+def _signed_rank_tails(statistic: int, n: int) -> float:
+    """Return how probable a sum of the positive ranks 1..n as far out is, if all signs are equally likely."""
+    patterns = np.zeros(n * (n + 1) // 2 + 1, np.int64)  # how many give each sum: up to 2^50 in all
+    patterns[0] = 1
+    for rank in range(1, n + 1):
+        patterns[rank:] += patterns[:-rank].copy()
+    fewest = min(int(patterns[: statistic + 1].sum()), int(patterns[statistic:].sum()))
+    return min(1.0, math.ldexp(2.0 * fewest, -n))
 
 
 def student(differences: Floats) -> Floats:
     """Return the p-values of the paired t-test; equal differences other than 0 give 0."""
-    from scipy import stats
-
     n = len(differences)
     p = np.ones(differences.shape[1])
     if n < 2:
@@ -67,11 +80,10 @@ def student(differences: Floats) -> Floats:
     equal = np.ptp(differences[:, moved], axis=0) == 0.0
     p[moved[equal]] = 0.0
     rest = moved[~equal]
-    if len(rest):
-        with warnings.catch_warnings():
-            # scipy warns of lost precision where differences are nearly equal: p is next to 0 then anyway
-            warnings.simplefilter("ignore", RuntimeWarning)
-            p[rest] = [_settled(q) for q in stats.ttest_1samp(differences[:, rest], 0.0, axis=0).pvalue]
+    d = differences[:, rest]
+    mean = d.mean(axis=0)
+    t = mean / np.sqrt(((d - mean) ** 2).sum(axis=0) / (n - 1) / n)
+    p[rest] = [_settled(student_tails(x, n - 1.0)) for x in t.tolist()]
     return p
 
 
@@ -122,15 +134,13 @@ def student_interval(
     that were learned from few queries. Without it an interval leaves out 0 exactly where `student` gives a p-value
     below 1 - confidence.
     """
-    from scipy.special import stdtrit
-
     n, n_columns = differences.shape
     if n < 2:
         return np.full(n_columns, np.nan), np.full(n_columns, np.nan)
     mean = differences.mean(axis=0)
     spread = ((differences - mean) ** 2).sum(axis=0) / (n - 1)
     spread[np.ptp(differences, axis=0) == 0.0] = 0.0  # what rounding the mean leaves is no spread
-    half = float(stdtrit(n - 1, 0.5 + confidence / 2)) * np.sqrt(spread / n + further_variance)
+    half = student_quantile(0.5 + confidence / 2, n - 1.0) * np.sqrt(spread / n + further_variance)
     return rounded(mean - half), rounded(mean + half)
 
 

@@ -6,6 +6,7 @@ State in, state out: nothing is kept between calls.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -223,14 +224,16 @@ def _modified_newton_step(g: Floats, H: Floats) -> Floats:
     return step if length <= _LONGEST_STEP else step * (_LONGEST_STEP / length)
 
 
+@cache
 def _sum_zero_basis(n: int) -> Floats:
-    """Return an orthonormal basis (n, n - 1) of the vectors that sum to 0 (Helmert's)."""
+    """Return an orthonormal basis (n, n - 1) of the vectors that sum to 0 (Helmert's). Not to be changed."""
     basis = np.tril(np.ones((n, n - 1)), -1)
     for k in range(n - 1):
         basis[:, k] = 0.0
         basis[: k + 1, k] = 1.0
         basis[k + 1, k] = -(k + 1.0)
         basis[:, k] /= np.sqrt((k + 1.0) * (k + 2.0))
+    basis.flags.writeable = False
     return basis
 
 

@@ -10,7 +10,8 @@ other labels, copies no scores. Taking some of the documents or rankers makes ne
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -55,6 +56,8 @@ class Tiles:
     query_weights: Floats
     exponent: int
     """Scores are divided by 2**exponent when they are so great that squares would overflow; 0 otherwise."""
+    derived: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
+    """What evaluations compute from the tiles alone, kept for the next weight vector; `replace` starts it anew."""
 
     @property
     def n_queries(self) -> int:
@@ -69,9 +72,21 @@ class Tiles:
     @property
     def costs(self) -> Ints:
         """What each query costs, in units of about 50 ns: how the work is shared out among threads."""
-        documents = self.rows[:, 1] - self.rows[:, 0]
-        relevant = self.relevant_spans[:, 1] - self.relevant_spans[:, 0]
-        return np.asarray(1 + documents * (relevant + 4) // 64)
+        found: Ints | None = self.derived.get("costs")
+        if found is None:
+            documents = self.rows[:, 1] - self.rows[:, 0]
+            relevant = self.relevant_spans[:, 1] - self.relevant_spans[:, 0]
+            found = self.derived["costs"] = np.asarray(1 + documents * (relevant + 4) // 64)
+        return found
+
+    @property
+    def total_weight(self) -> float:
+        """What weighted sums over the queries are divided by: the sum of their weights, or 1 if that is 0."""
+        total: float | None = self.derived.get("total_weight")
+        if total is None:
+            total = float(self.query_weights.sum())
+            total = self.derived["total_weight"] = total if total > 0.0 else 1.0
+        return total
 
 
 def build_tiles(
@@ -191,8 +206,7 @@ def mean(tiles: Tiles, per_query: Floats) -> Floats:
     Summed in an order that depends on the number of queries alone.
     """
     weights = tiles.query_weights.reshape(-1, *([1] * (per_query.ndim - 1)))
-    total = tiles.query_weights.sum()
-    return np.asarray((weights * per_query).sum(axis=0) / (total if total > 0 else 1.0))
+    return np.asarray((weights * per_query).sum(axis=0) / tiles.total_weight)
 
 
 def scale_weights(tiles: Tiles, weights: Floats) -> tuple[Floats, int]:

@@ -6,6 +6,7 @@ from itertools import combinations
 
 import numpy as np
 
+from genm._math.student import student_quantile
 from genm._typing import Floats
 from genm.evaluate import compare_runs
 from genm.explain.subsets import SubsetValues
@@ -102,11 +103,9 @@ def joint_interval(columns: Floats, confidence: float, n_looks: int) -> tuple[Fl
 
     Student's t at the level shared out evenly (Bonferroni).
     """
-    from scipy.special import stdtrit
-
     n = len(columns)
     mean, error = columns.mean(axis=0), columns.std(axis=0, ddof=1) / np.sqrt(n)
-    t = float(stdtrit(n - 1, 1.0 - (1.0 - confidence) / (2.0 * n_looks)))
+    t = student_quantile(1.0 - (1.0 - confidence) / (2.0 * n_looks), n - 1.0)
     return mean - t * error, mean + t * error
 
 
