@@ -28,6 +28,7 @@ from genm.evidence import (
     with_evidence,
 )
 from genm.evidence.evidence import current_weights
+from genm.explain import Losses, model_losses, why_no_losses
 from genm.export import find_target, obstacles, training_rules
 from genm.ids import find
 from genm.io import write_text
@@ -77,6 +78,7 @@ class Trained:
     read_notes: tuple[Note, ...] = ()
     """Those of the notes that runs and judgments came with."""
     _kept: Kept | None = field(default=None, init=False, repr=False)
+    _losses: Losses | None = field(default=None, init=False, repr=False)
 
     def __repr__(self) -> str:
         """Say the weights and what they are worth."""
@@ -123,6 +125,18 @@ class Trained:
             fuser = _without_proof(self.fuser)
             self._kept = keep_evidence(self.aligned, fuser, self.evidence, seed=self.seed, progress=progress)
         return self._kept
+
+    def losses(self, *, progress: Progress = silent) -> Losses | None:
+        """Return what is lost without each ranker, held out, with the verdict on it; computed once.
+
+        None without evidence, and where `genm.explain.why_no_losses` gives a reason.
+        """
+        if self.evidence is None or why_no_losses(self.model, self.aligned):
+            return None
+        if self._losses is None:
+            aligned, folds = self.fuser.prepare(self.aligned), len(self.evidence.held_out.weights)
+            self._losses = model_losses(self.model, aligned, folds=folds, seed=self.seed, progress=progress)
+        return self._losses
 
     def report(self, path: str | Path, *, title: str | None = None, progress: Progress = silent) -> None:
         """Write the report that `genm report` writes, as HTML unless the name ends in .md, .json or .tex."""
@@ -213,7 +227,7 @@ def train(
     notes += note_fused_runs(given, aligned)
     notes += note_zero_weights(model, aligned)
     if evidence is not None:
-        model = with_evidence(model, aligned, evidence)
+        model = with_evidence(model, aligned, evidence, seed=seed)
     if target is not None:
         notes += note_ties(given, target, aligned.normalizers, aligned.depths)
         notes += note_obstacles(model, target, aligned)
