@@ -8,7 +8,7 @@ import platform
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from genm.evidence import (
 )
 from genm.evidence.evidence import current_weights
 from genm.explain import Losses, model_losses, why_no_losses
-from genm.export import find_target, obstacles, training_rules
+from genm.export import ExportError, export_model, find_target, obstacles, training_rules
 from genm.ids import find
 from genm.io import write_text
 from genm.learn import CotrainFuser, EqualFuser, ExactFuser, Fuser, find_method, make_fuser
@@ -39,6 +39,9 @@ from genm.normalizers import Normalize, Normalizer, normalizers_of, per_ranker
 from genm.progress import Progress, silent
 from genm.records import Note, Qrels, Run, check_kind
 from genm.version import __version__
+
+if TYPE_CHECKING:
+    from genm.report.payload import Snippet
 
 FUSED_TAG = "genm"
 """The tag of `genm fuse`, unless it is told another."""
@@ -146,6 +149,7 @@ class Trained:
             title=Path(path).stem if title is None else title,
             versions={"genm": __version__, "python": platform.python_version()},
             notes=self.read_notes,
+            snippet=engine_snippet(self.model),
         )
         aligned = self.fuser.prepare(self.aligned)
         found = build_report(aligned, self.model, self.kept(progress=progress), source, progress=progress)
@@ -240,6 +244,20 @@ def train(
         found = {name: evaluate_run(run, test_qrels, [plan.measure]) for name, run in rows.items()}
         tested = Tested(plan.measure, {name: one.mean(plan.measure) for name, one in found.items()})
     return Trained(model, evidence, fuser, aligned, tuple(notes), tested, seed, tuple(read))
+
+
+def engine_snippet(model: Model) -> "Snippet | None":
+    """Return what the engine takes that the model was trained for, to be copied from the report's page.
+
+    None where it was trained for none, or where the engine cannot take it exactly: `genm export` says why.
+    """
+    if model.target is None:
+        return None
+    try:
+        exported = export_model(model, model.target)
+    except ExportError:
+        return None
+    return {"engine": find_target(model.target).title, "file_name": exported.file_name, "text": exported.text}
 
 
 class Plan(NamedTuple):

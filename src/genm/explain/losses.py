@@ -12,13 +12,13 @@ import numpy as np
 
 from genm._typing import Floats
 from genm.align import Aligned
+from genm.errors import InputError
 from genm.evaluate import Measure, compare_runs
 from genm.explain.attribution import measure_of
 from genm.explain.subset_choice import joint_interval, weighted
-from genm.explain.subsets import SHARED, SubsetValues
+from genm.explain.subsets import SHARED, SubsetValues, options_for
 from genm.formatting import listed
-from genm.learn import find_method, is_method
-from genm.learn.objectives import with_level
+from genm.learn import find_method, is_method, make_fuser
 from genm.model import Model
 from genm.progress import Progress, silent
 
@@ -26,6 +26,13 @@ Verdict = Literal["keep", "hurts", "not needed", "undecided"]
 """keep: the loss without it is significant; hurts: the gain without it is; not needed: it is shown that leaving it
 out costs next to nothing; undecided: too few queries to tell."""
 
+VERDICT_TEXTS: dict[Verdict, str] = {
+    "keep": "keep",
+    "hurts": "leave out: hurts",
+    "not needed": "leave out: not needed",
+    "undecided": "undecided",
+}
+"""The verdicts as tables show them."""
 NEGLIGIBLE_LOSS = 0.005
 """A loss below this counts as nothing."""
 MOST_SCORES, MOST_SCORES_FROM_SCRATCH = 120_000_000, 6_000_000
@@ -158,8 +165,9 @@ def model_losses(
     model: Model, aligned: Aligned, *, folds: int = 5, seed: int = 0, progress: Progress = silent
 ) -> Losses:
     """Return the losses by the model's own method and measure; `aligned` must be aligned for the model."""
-    measure = with_level(measure_of(model, None), model.relevance_level)
-    return measure_losses(aligned, method=model.method, measure=measure, folds=folds, seed=seed, progress=progress)
+    return measure_losses(
+        aligned, method=model.method, measure=measure_of(model, None), folds=folds, seed=seed, progress=progress
+    )
 
 
 def why_no_losses(model: Model, aligned: Aligned) -> str:
@@ -170,6 +178,13 @@ def why_no_losses(model: Model, aligned: Aligned) -> str:
     if not is_method(model.method):
         return (
             f"The method {model.method} cannot be learned again, so no ranker was left out to see what it is worth."
+        )
+    try:
+        make_fuser(model.method, **options_for(model.method, measure_of(model, None)))
+    except InputError:
+        return (
+            f"The method {model.method} does not maximise {model.measure}, so no ranker was left out on trial; genm "
+            f"explain --measure AP, or --method auto, does it."
         )
     if int((aligned.n_relevant(model.relevance_level) > 0).sum()) < 2:
         return "Fewer than 2 queries have a relevant document: what a ranker is worth cannot be measured."
