@@ -8,7 +8,7 @@ import platform
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -28,7 +28,8 @@ from genm.evidence import (
     with_evidence,
 )
 from genm.evidence.evidence import current_weights
-from genm.export import find_target, obstacles, training_rules
+from genm.explain import Losses, model_losses, why_no_losses
+from genm.export import ExportError, export_model, find_target, obstacles, training_rules
 from genm.ids import find
 from genm.io import write_text
 from genm.learn import CotrainFuser, EqualFuser, ExactFuser, Fuser, find_method, make_fuser
@@ -38,6 +39,9 @@ from genm.normalizers import Normalize, Normalizer, normalizers_of, per_ranker
 from genm.progress import Progress, silent
 from genm.records import Note, Qrels, Run, check_kind
 from genm.version import __version__
+
+if TYPE_CHECKING:
+    from genm.report.payload import Snippet
 
 FUSED_TAG = "genm"
 """The tag of `genm fuse`, unless it is told another."""
@@ -77,6 +81,7 @@ class Trained:
     read_notes: tuple[Note, ...] = ()
     """Those of the notes that runs and judgments came with."""
     _kept: Kept | None = field(default=None, init=False, repr=False)
+    _losses: Losses | None = field(default=None, init=False, repr=False)
 
     def __repr__(self) -> str:
         """Say the weights and what they are worth."""
@@ -124,6 +129,18 @@ class Trained:
             self._kept = keep_evidence(self.aligned, fuser, self.evidence, seed=self.seed, progress=progress)
         return self._kept
 
+    def losses(self, *, progress: Progress = silent) -> Losses | None:
+        """Return what is lost without each ranker, held out, with the verdict on it; computed once.
+
+        None without evidence, and where `genm.explain.why_no_losses` gives a reason.
+        """
+        if self.evidence is None or why_no_losses(self.model, self.aligned):
+            return None
+        if self._losses is None:
+            aligned, folds = self.fuser.prepare(self.aligned), len(self.evidence.held_out.weights)
+            self._losses = model_losses(self.model, aligned, folds=folds, seed=self.seed, progress=progress)
+        return self._losses
+
     def report(self, path: str | Path, *, title: str | None = None, progress: Progress = silent) -> None:
         """Write the report that `genm report` writes, as HTML unless the name ends in .md, .json or .tex."""
         from genm.report import Source, build_report, render_report  # only a report needs the charts and pages
@@ -132,6 +149,7 @@ class Trained:
             title=Path(path).stem if title is None else title,
             versions={"genm": __version__, "python": platform.python_version()},
             notes=self.read_notes,
+            snippet=engine_snippet(self.model),
         )
         aligned = self.fuser.prepare(self.aligned)
         found = build_report(aligned, self.model, self.kept(progress=progress), source, progress=progress)
@@ -213,7 +231,7 @@ def train(
     notes += note_fused_runs(given, aligned)
     notes += note_zero_weights(model, aligned)
     if evidence is not None:
-        model = with_evidence(model, aligned, evidence)
+        model = with_evidence(model, aligned, evidence, seed=seed)
     if target is not None:
         notes += note_ties(given, target, aligned.normalizers, aligned.depths)
         notes += note_obstacles(model, target, aligned)
@@ -226,6 +244,20 @@ def train(
         found = {name: evaluate_run(run, test_qrels, [plan.measure]) for name, run in rows.items()}
         tested = Tested(plan.measure, {name: one.mean(plan.measure) for name, one in found.items()})
     return Trained(model, evidence, fuser, aligned, tuple(notes), tested, seed, tuple(read))
+
+
+def engine_snippet(model: Model) -> "Snippet | None":
+    """Return what the engine takes that the model was trained for, to be copied from the report's page.
+
+    None where it was trained for none, or where the engine cannot take it exactly: `genm export` says why.
+    """
+    if model.target is None:
+        return None
+    try:
+        exported = export_model(model, model.target)
+    except ExportError:
+        return None
+    return {"engine": find_target(model.target).title, "file_name": exported.file_name, "text": exported.text}
 
 
 class Plan(NamedTuple):

@@ -45,6 +45,7 @@ def test_table(genm, modelled):
     value, fitted = lines[0].split()[1], json.loads((modelled / "model.json").read_text())["training"]["held_out"]
     if value != f"{fitted:.4f}":  # the same quantity by another rule is named as such
         assert f"note: genm fit measured {fitted:.4f} AP held out on these queries, not {value}: " in found.err
+        assert lines[1] == f"AP {fitted:.4f} held out as genm fit measured it, learning more thoroughly"
     assert lines[0].endswith("held out, 2 rankers by 'auto'; 3 subsets, 30 queries, 5 folds")
     assert all(len(line) <= 80 for line in lines if not line.endswith("."))
     assert {"Shapley values: shares of the measure, which sum to it", "Similarity of the rankings"} <= set(lines)
@@ -71,7 +72,11 @@ def test_json_holds_everything(genm, modelled):
 def test_tsv_says_the_same(genm, modelled):
     found = json.loads(genm(*WORDS, "--format", "json").out)
     rows = [line.split("\t") for line in genm(*WORDS, "--format", "tsv").out.splitlines()]
-    told = {(what, whom): float(value) for what, whom, value in rows}
+    verdicts = {whom: value for what, whom, value in rows if what == "verdict"}
+    assert verdicts == {name: one["verdict"] for name, one in found["rankers"].items()}
+    assert set(verdicts.values()) <= {"keep", "hurts", "not needed", "undecided"}
+    told = {(what, whom): float(value) for what, whom, value in rows if what != "verdict"}
+    assert told["held_out_of_fit", "AP"] == pytest.approx(found["held_out_of_fit"], abs=1e-6)
     assert told["held_out", "AP"] == pytest.approx(found["held_out"], abs=1e-6)
     for name, one in found["rankers"].items():
         assert told["shapley", name] == pytest.approx(one["shapley"]["value"], abs=1e-6)
@@ -88,6 +93,10 @@ def test_options_reach_the_work(genm, modelled):
         "--measure", "nDCG@10", "--folds", "3", "--confidence", "0.8", "--margin", "0.01", "--seed", "4"
     )
     assert (other["measure"], other["folds"], other["margin"]) == ("nDCG@10", 3, 0.01)
+    (modelled / "weights.txt").write_text("3 50\n")
+    heavy = outcome("--query-weights", "weights.txt")
+    assert heavy["held_out"] != usual["held_out"]
+    assert heavy["by_query"] == usual["by_query"]
     assert other["held_out"] != usual["held_out"]
     sampled = outcome("--orders", "6", "--method", "enm")
     assert (sampled["orders"], sampled["method"], sampled["exhaustive"]) == (6, "enm", None)

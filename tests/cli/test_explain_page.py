@@ -17,8 +17,8 @@ SENTENCES = [
     re.compile(form)
     for form in (
         rf"Keep {NAME}: beside the others it is worth # AP \(joint #% interval # to #\)\.",
-        rf"Drop {NAME}: the others do better without it, by # AP \(joint #% interval # to #\)\.",
-        rf"Drop {NAME}: it costs nothing \({LOSS}; less than # counts as nothing\)\.",
+        rf"Leave out {NAME}: the others do better without it, by # AP \(joint #% interval # to #\)\.",
+        rf"Leave out {NAME}: that costs nothing \({LOSS}; less than # counts as nothing\)\.",
         rf"{NAME}: too few queries to tell what it is worth beside the others \({LOSS}\)\.",
         rf"That holds for each of {NAMES} by itself, not for all together: they may stand in for each other\.",
         rf"{NAME} and {NAME} rank almost alike: rank correlation #, #% of their top # in common\.",
@@ -89,7 +89,9 @@ def test_every_sentence_is_one_that_the_code_says(outcomes):
         said = [block for block in text.split("\n\n") if block.endswith(".")]
         assert [one for one in said if not any(form.fullmatch(blurred(one)) for form in SENTENCES)] == []
         for ranker in RANKERS:
-            assert sum(one.startswith((f"Keep {ranker}:", f"Drop {ranker}:", f"{ranker}:")) for one in said) == 1
+            assert (
+                sum(one.startswith((f"Keep {ranker}:", f"Leave out {ranker}:", f"{ranker}:")) for one in said) == 1
+            )
 
 
 def test_the_python_example_runs(capsys):

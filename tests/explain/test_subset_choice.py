@@ -7,7 +7,8 @@ from scipy import stats
 
 from genm.evaluate import parse_measure
 from genm.explain import SubsetValues, choose_exhaustively, choose_greedily
-from genm.explain.subset_choice import joint_interval, names_of
+from genm.explain.subset_choice import joint_interval
+from genm.formatting import listed
 
 AP = parse_measure("AP")
 
@@ -73,6 +74,6 @@ def test_the_bound_allows_for_the_looks(values):
 
 
 def test_names_as_a_sentence_lists_them():
-    assert names_of(["a"]) == "a"
-    assert names_of(["a", "b"]) == "a and b"
-    assert names_of(["a", "b", "c"]) == "a, b and c"
+    assert listed(["a"]) == "a"
+    assert listed(["a", "b"]) == "a and b"
+    assert listed(["a", "b", "c"]) == "a, b and c"

@@ -8,9 +8,9 @@ from problems import made_up
 
 from genm.explain import measure_worth, sentences
 from genm.explain.agreement import Agreement
+from genm.explain.losses import Figure, about_ranker, signed
 from genm.explain.subset_choice import Choice
-from genm.explain.text import about_choice, about_ranker, signed
-from genm.explain.worth import Figure
+from genm.explain.text import about_choice
 
 
 @pytest.fixture(scope="module")
@@ -37,10 +37,10 @@ def part(worth, low, high, p):
             -0.01,
             0.004,
             0.5,
-            "Drop x: it costs nothing (-0.0030 AP, joint 95% interval -0.0100 to +0.0040; less than 0.005",
+            "Leave out x: that costs nothing (-0.0030 AP, joint 95% interval -0.0100 to +0.0040; less than 0.005",
         ),
         (-0.01, 0.006, 0.5, "x: too few queries to tell what it is worth beside the others (-0.0020 AP"),
-        (-0.04, -0.02, 0.001, "Drop x: the others do better without it, by 0.0300 AP"),
+        (-0.04, -0.02, 0.001, "Leave out x: the others do better without it, by 0.0300 AP"),
         (0.001, 0.003, 0.001, "Keep x"),
     ],
 )
@@ -82,7 +82,7 @@ def test_one_other_is_called_by_its_name(worth):
     two = replace(worth, rankers=(part(worth, 0.02, 0.04, 0.001), replace(worth.rankers[1], name="y")))
     assert about_ranker(two, two.rankers[0]).startswith("Keep x: beside y it is worth")
     better = part(worth, -0.04, -0.02, 0.001)
-    assert about_ranker(two, better).startswith("Drop x: y does better without it")
+    assert about_ranker(two, better).startswith("Leave out x: y does better without it")
 
 
 def test_nothing_has_no_sign_to_speak_of():

@@ -59,25 +59,13 @@ def example_report(*, n_queries: int = 24, seed: int = 0, n_rankers: int = 3) ->
             "caveat": "55% of the top 10 of the learned weights has no judgment and counts as not relevant.",
             "criterion": "Better and worse mean that the interval leaves out 0.",
             "gains": [
-                {
-                    "over": rival,
-                    "label": labels.get(rival, rival),
-                    "rival_mean": means[rival],
-                    "difference": 0.0421 / (i + 1),
-                    "low": 0.01 - 0.01 * i,
-                    "high": 0.08,
-                    "p": 0.003 * 10**i,
-                    "p_values": {"wilcoxon": 0.003 * 10**i, "t": 0.004, "randomization": 0.004},
-                    "n_better": 14,
-                    "n_worse": 8,
-                    "n_equal": n_queries - 22,
-                    "outcome": "better" if i < 2 else "perhaps better",
-                    "significant": i < 2,
-                    "sentence": f"{0.0421 / (i + 1):+.4f} AP over {rival}.",
-                }
+                _gain(rival, labels.get(rival, rival), means[rival], i, n_queries)
                 for i, rival in enumerate(("best single ranker", "RRF (k=60)", "uniform weights"))
             ],
+            "over_rankers": [_gain(name, name, means[name], i, n_queries) for i, name in enumerate(rankers)],
         },
+        "verdicts": _verdicts(rankers),
+        "snippet": {"engine": "OpenSearch", "file_name": "pipeline.json", "text": '{"weights": "</script><b>"}\n'},
         "spread": {
             "kind": "bootstrap",
             "n_samples": len(samples),
@@ -197,6 +185,59 @@ def example_report(*, n_queries: int = 24, seed: int = 0, n_rankers: int = 3) ->
             "evidence": "read",
             "matches_training": True,
         },
+    }
+
+
+def _gain(over: str, label: str, mean: float, i: int, n_queries: int) -> dict:
+    return {
+        "over": over,
+        "label": label,
+        "rival_mean": mean,
+        "difference": 0.0421 / (i + 1),
+        "low": 0.01 - 0.01 * i,
+        "high": 0.08,
+        "p": 0.003 * 10**i if i < 3 else 0.5,
+        "p_values": {"wilcoxon": 0.003 * 10**i if i < 3 else 0.5, "t": 0.004, "randomization": 0.004},
+        "n_better": 14,
+        "n_worse": 8,
+        "n_equal": n_queries - 22,
+        "outcome": "better" if i < 2 else "perhaps better",
+        "significant": i < 2,
+        "sentence": f"{0.0421 / (i + 1):+.4f} AP over {label}.",
+    }
+
+
+def _verdicts(rankers: list[str]) -> dict:
+    verdicts = ("keep", "not needed", "hurts", "undecided")
+    rows = [
+        {
+            "ranker": name,
+            "verdict": verdicts[k % 4],
+            "loss": (0.02, 0.001, -0.02, 0.004)[k % 4],
+            "low": (0.01, -0.002, -0.03, -0.01)[k % 4],
+            "high": (0.03, 0.004, -0.01, 0.02)[k % 4],
+            "sentence": f"A sentence about {name}.",
+        }
+        for k, name in enumerate(rankers)
+    ]
+    if len(rankers) == 1:
+        return _skipped("There is one ranker: there is nothing to leave out.")
+    return _skipped("") | {
+        "rows": rows,
+        "held_out": 0.4321,
+        "advice": [f"Leave out {row['ranker']}: a reason." for row in rows if row["verdict"] in verdicts[1:3]],
+    }
+
+
+def _skipped(reason: str) -> dict:
+    return {
+        "rows": [],
+        "skipped": reason,
+        "advice": [],
+        "held_out": None,
+        "margin": 0.005,
+        "confidence": 0.95,
+        "folds": 5,
     }
 
 

@@ -1,9 +1,12 @@
 """The page in a real browser: nothing from outside, nothing runs but its own code, and its numbers are Python's."""
 
 import copy
+import csv
+import io
 import json
 import re
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -46,11 +49,13 @@ def test_every_chart_is_drawn_and_named(visit, report):
         assert drawings.first.get_attribute("role") == "img"
 
 
-@pytest.mark.parametrize("width", [390, 740, 800, 1030, 1280])
+@pytest.mark.parametrize("width", [390, 600, 700, 740, 800, 900, 1000, 1030, 1280])
 def test_a_query_has_a_readable_place_in_its_table_at_every_width(visit, report, width):
-    page = visit(report, viewport={"width": width, "height": 900}).page
+    opened = visit(report, viewport={"width": width, "height": 900})
+    page = opened.page
+    assert opened.fits()
     cell = page.locator("#query-table tbody th").first.bounding_box()
-    assert cell["width"] >= 80
+    assert cell["width"] >= 0.3 * min(width, 1056)  # of the page's width, whatever else is shown
     for head in page.locator("#query-table thead th:visible").all():
         assert head.evaluate("node => node.scrollWidth <= node.clientWidth + 1"), head.inner_text()
 
@@ -173,6 +178,104 @@ def test_a_click_on_the_map_sets_the_weights(visit, report):
     assert opened.weights()[2] > 0.8  # near the upper corner
 
 
+def test_the_address_keeps_the_weights_to_the_last_digit(visit, report):
+    opened = visit(report)
+    page = opened.page
+    slide(page, 0, 0.7)
+    weights = opened.weights()
+    expect(page).to_have_url(re.compile("#try=.*,"))
+    assert page.evaluate("location.hash") == "#try=" + ",".join(
+        page.evaluate("(weights) => weights.map(String)", weights.tolist())
+    )
+    mean = page.locator("#slider-mean").get_attribute("data-value")
+    page.reload()
+    page.wait_for_selector("html[data-ready]")
+    assert opened.weights().tolist() == weights.tolist()
+    expect(page.locator("#slider-mean")).to_have_attribute("data-value", mean)
+    page.evaluate("location.hash = '#try=0.5,0.25,0.25'")
+    expect(page.locator("#try output").first).to_have_attribute("data-weight", "0.5")
+    page.locator("#slider-reset").click()
+    expect(page).to_have_url(re.compile("#try$"))
+
+
+@pytest.mark.parametrize("written", ["0.5,0.5", "1,x,0", "-1,1,1", "0,0,0", "%3Cimg%3E", ""])
+def test_an_address_that_holds_no_weights_changes_nothing(visit, report, written):
+    opened = visit(report)
+    opened.page.evaluate("(text) => { location.hash = '#try=' + text; }", written)
+    opened.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    assert opened.weights().tolist() == report["weights"]
+
+
+def saved(page, name):
+    """Return the text of the file that a button saves."""
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name=name).click()
+    return Path(waiting.value.path()).read_bytes().decode()
+
+
+def test_weights_and_the_engines_text_are_saved_as_they_are(visit, report):
+    page = visit(report).page
+    assert json.loads(saved(page, "Download weights")) == dict(
+        zip(report["rankers"], report["weights"], strict=True)
+    )
+    assert saved(page, "Download pipeline.json") == report["snippet"]["text"]
+    assert page.locator("#snippet").text_content() == report["snippet"]["text"]
+
+
+def test_weights_are_copied(visit, report):
+    page = visit(report, permissions=["clipboard-read", "clipboard-write"]).page
+    slide(page, 1, 0.5)
+    page.get_by_role("button", name="Copy these weights").click()
+    expect(page.locator("#try .take [role=status]")).to_have_text(" Copied.")
+    copied = json.loads(page.evaluate("navigator.clipboard.readText()"))
+    assert copied[report["rankers"][1]] == 0.5
+
+
+def test_losing_queries_are_saved_worst_first_and_hold_no_formula(visit, report):
+    hostile = copy.deepcopy(report)
+    table = hostile["queries"]
+    worst, next_worst = np.argsort(table["delta"])[:2].tolist()
+    table["query_ids"][worst] = '=HYPERLINK("https://example.org","x")'
+    table["texts"][worst] = " @SUM(A1)\r\nsecond line"
+    table["query_ids"][next_worst] = "-1+2"
+    table["texts"][next_worst] = 'says "no", and stays'
+    page = visit(hostile).page
+    text = saved(page, re.compile("losing as CSV"))
+    head, *rows = csv.reader(io.StringIO(text))
+    assert head[:3] == ["query_id", "text", "learned weights"]
+    assert rows[0][:2] == ['\'=HYPERLINK("https://example.org","x")', "' @SUM(A1) second line"]
+    assert rows[1][:2] == ["'-1+2", 'says "no", and stays']
+    differences = [float(row[4]) for row in rows]
+    assert differences == sorted(delta for delta in table["delta"] if delta < 0)
+    assert all(cell[:1] not in "=+-@" for row in rows for cell in row[:2] if cell)
+
+
+def test_queries_without_documents_are_marked(visit, report):
+    some = copy.deepcopy(report)
+    some["queries"]["detail"][3:] = [-1] * (len(some["queries"]["detail"]) - 3)
+    page = visit(some).page
+    marked = page.locator("table.queries tbody tr[data-query] .bare")
+    assert marked.count() == len(report["queries"]["query_ids"]) - 3
+    assert marked.first.inner_text() == "figures only"
+    assert "3 of them show their documents" in page.locator("table.queries caption").inner_text()
+    page.locator("#query-kind").select_option("documents")
+    expect(page.locator("table.queries tbody tr[data-query]")).to_have_count(3)
+
+
+def test_sliders_say_which_queries_they_rank(visit, report):
+    sample = copy.deepcopy(report)
+    sample["n_queries"] = 900
+    page = visit(sample).page
+    assert "on these 24 of 900 queries" in page.locator("#try .result h3").inner_text()
+    slide(page, 0, 0.9)
+    assert (
+        page.locator("#slider-against").inner_text().endswith("at the learned weights on these 24 of 900 queries")
+    )
+    intro = page.locator("#try > p").first.inner_text()
+    assert f"{decimals(report['sliders']['map'])} on these 24 queries; on all 900 it is" in intro
+    assert page.locator("#slider-query option").first.inner_text().endswith(report["queries"]["texts"][0])
+
+
 def column(page, key):
     return [
         text.split()[-1]
@@ -183,14 +286,14 @@ def column(page, key):
 def test_the_query_table_sorts_and_says_so(visit, report):
     page = visit(report).page
     numbers = [float(text.replace("\u2212", "-")) for text in column(page, 4)]
-    assert numbers == sorted(numbers, reverse=True)
+    assert numbers == sorted(numbers)  # the worst losses first
     assert len(numbers) == 24
     head = page.locator("table.queries thead th").nth(3)
-    assert head.get_attribute("aria-sort") == "descending"
-    head.locator("button").click()
     assert head.get_attribute("aria-sort") == "ascending"
+    head.locator("button").click()
+    assert head.get_attribute("aria-sort") == "descending"
     numbers = [float(text.replace("\u2212", "-")) for text in column(page, 4)]
-    assert numbers == sorted(numbers)
+    assert numbers == sorted(numbers, reverse=True)
     page.locator("table.queries thead button").first.press("Enter")
     assert head.get_attribute("aria-sort") is None
     assert page.locator("table.queries thead th").first.get_attribute("aria-sort") == "ascending"

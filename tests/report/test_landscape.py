@@ -41,10 +41,6 @@ def test_within_the_plateau_no_more_is_lost_than_it_says(land) -> None:
             assert land.value(weights) >= land.here - PLATEAU_LOSS - 1e-9
 
 
-def test_what_a_ranker_is_worth(land) -> None:
-    assert land.worth(0) == pytest.approx(land.here - land.value(np.array([0.0, 0.6, 0.4])))
-
-
 def test_the_map_is_measured_at_its_points(land) -> None:
     ternary = land.ternary()
     assert len(ternary["values"]) == 325

@@ -28,8 +28,9 @@ EXAMPLES = (
 )
 
 
-def as_json(model: "genm.Model", worth: "genm.explain.Worth", gains: "genm.explain.QueryGains") -> dict[str, Any]:
+def as_json(model: "genm.Model", found: "genm.explain.Explanation") -> dict[str, Any]:
     """Return everything that is shown, as a JSON object, query by query."""
+    worth, gains = found.worth, found.gains
     weights = dict(zip(model.rankers, model.weights, strict=True))
     by_query = zip(gains.queries, gains.value.tolist(), gains.gain.tolist(), strict=True)
     return {
@@ -42,9 +43,11 @@ def as_json(model: "genm.Model", worth: "genm.explain.Worth", gains: "genm.expla
         "confidence": worth.confidence,
         "margin": worth.margin,
         "held_out": worth.value,
+        "held_out_of_fit": found.fit_held_out,
         "rankers": {
             part.name: {
                 "weight": weights[part.name],
+                "verdict": genm.explain.verdict_of(part.loss, worth.margin),
                 "alone": part.alone,
                 "shapley": _figure(part.shapley),
                 "sampling_error": part.sampling_error,
@@ -66,11 +69,12 @@ def as_json(model: "genm.Model", worth: "genm.explain.Worth", gains: "genm.expla
     }
 
 
-def as_tsv(
-    model: "genm.Model", worth: "genm.explain.Worth", gains: "genm.explain.QueryGains"
-) -> Iterator[tuple[str, ...]]:
+def as_tsv(model: "genm.Model", found: "genm.explain.Explanation") -> Iterator[tuple[str, ...]]:
     """Yield the figure's name, the ranker it belongs to, and its value."""
+    worth, gains = found.worth, found.gains
     yield "held_out", str(worth.measure), f"{worth.value:.6f}"
+    if found.fit_held_out is not None:
+        yield "held_out_of_fit", str(worth.measure), f"{found.fit_held_out:.6f}"
     for part, weight in zip(worth.rankers, model.weights, strict=True):
         yield "weight", part.name, repr(weight)
         yield "alone", part.name, f"{part.alone:.6f}"
@@ -82,6 +86,7 @@ def as_tsv(
             yield f"{name}.joint_high", part.name, f"{figure.joint_high:.6f}"
         yield "shapley.sampling_error", part.name, f"{part.sampling_error:.6f}"
         yield "loss.p", part.name, f"{part.p:.6g}"
+        yield "verdict", part.name, genm.explain.verdict_of(part.loss, worth.margin)
     for a, b, correlation, top, more in _pairs(worth):
         yield "rank_correlation", f"{a}/{b}", f"{correlation:.6f}"
         yield "overlap.10", f"{a}/{b}", f"{top:.6f}"
@@ -94,13 +99,16 @@ def as_tsv(
             yield f"gain.{query}", name, f"{gain:.6f}"
 
 
-def tables(model: "genm.Model", worth: "genm.explain.Worth", gains: "genm.explain.QueryGains") -> None:
+def tables(model: "genm.Model", found: "genm.explain.Explanation") -> None:
     """Print the tables with small charts, and sentences that say what they mean."""
+    worth, gains, known = found.worth, found.gains, found.fit_held_out
     measure = str(worth.measure)
     seen = f"{worth.n_subsets} subsets" if worth.n_orders is None else f"{worth.n_orders} orders"
+    differs = known is not None and f"{known:.4f}" != f"{worth.value:.4f}"
     console.print_lines([
         f"{measure} {worth.value:.4f} held out, {len(worth.rankers)} rankers by '{worth.method}'; "
         f"{seen}, {worth.n_queries:,} queries, {worth.folds} folds",
+        *([f"{measure} {known:.4f} held out as genm fit measured it, learning more thoroughly"] if differs else []),
         "",
     ])  # fmt: skip
     _shares(model, worth)
@@ -140,7 +148,7 @@ def _losses(worth: "genm.explain.Worth") -> None:
     header = ["ranker", "lost", "joint interval", "wilcox", " " * _STRIP]
     rows = []
     for part in sorted(worth.rankers, key=lambda part: -part.loss.value):
-        mark = "*" if part.loss.joint_low > 0.0 or part.loss.joint_high < 0.0 else " "
+        mark = "*" if genm.explain.verdict_of(part.loss, worth.margin) in ("keep", "hurts") else " "
         between, strip = (part.loss.joint_low, part.loss.joint_high), _strip(part.loss, low, high)
         rows.append(
             (
@@ -270,7 +278,7 @@ def _pairs(worth: "genm.explain.Worth") -> list[tuple[str, str, float, float, fl
 
 
 def _signed(value: float) -> str:
-    return genm.explain.text.signed(value)
+    return genm.explain.losses.signed(value)
 
 
 def _between(low: float, high: float) -> str:
@@ -322,11 +330,18 @@ def explain(
         typer.Option("--measure", "-m", help="Measure; default: the model's.", metavar="MEASURE"),
     ] = None,
     method: Annotated[str | None, typer.Option(help="Method; default: the model's.", metavar="NAME")] = None,
-    folds: Annotated[int, typer.Option(help="Folds of the cross-validation.", metavar="N", min=2)] = 5,
+    query_weights: Annotated[
+        str | None, typer.Option(help="Query weights, if genm fit used them.", metavar="FILE")
+    ] = None,
+    folds: Annotated[
+        int | None, typer.Option(help="Folds of the cross-validation; default: the model's.", metavar="N", min=2)
+    ] = None,
     orders: Annotated[int | None, typer.Option(help="Number of orders to sample.", metavar="N")] = None,
     confidence: Annotated[float, typer.Option(help="Level of intervals and tests.", metavar="SHARE")] = 0.95,
     margin: Annotated[float, typer.Option(help="A loss below this is negligible.", metavar="NUMBER")] = 0.005,
-    seed: Annotated[int, typer.Option(help="Seed of folds, orders and resamples.", metavar="N", min=0)] = 0,
+    seed: Annotated[
+        int | None, typer.Option(help="Seed of folds and orders; default: the model's.", metavar="N", min=0)
+    ] = None,
     plot: Annotated[str | None, typer.Option(help="Draw the figures into this SVG.", metavar="FILE")] = None,
     grades: options.Grades = options.WHOLE_GRADES,
     lenient: options.Lenient = False,
@@ -335,10 +350,10 @@ def explain(
 ) -> None:
     """Read, align as the model does, explain, print and draw."""
     _check_options(qrels, query, doc, top, plot)
-    names = options.named_paths(runs, qrels)
+    names = options.named_paths(runs, qrels, query_weights)
     if plot == options.STDIN:
         raise InputError("--plot -: a picture is written to a file. Name one, such as worth.svg.")
-    options.check_output(plot, (*names.values(), qrels, model))
+    options.check_output(plot, (*names.values(), qrels, query_weights, model))
     learned = genm.load_model(model)
     genm.model.check_rankers(learned, tuple(names), place=model)
     if plot is not None:
@@ -350,7 +365,14 @@ def explain(
             else options.read_judgments(qrels, lenient=lenient, grades=grades, progress=progress)
         )
         loaded = options.read_runs(runs, lenient=lenient, duplicates=duplicates, progress=progress)
-        aligned = learned.align(loaded, judged)
+        aligned = genm.align_runs(
+            {name: loaded[name] for name in learned.rankers},
+            judged,
+            normalize=learned.normalizers,
+            depth=learned.depths,
+            query_weights=None if query_weights is None else genm.read.read_query_weights(query_weights),
+            progress=progress,
+        )
         for run in loaded.values():
             console.say_notes(run.notes)
         console.say_notes((*(() if judged is None else judged.notes), *aligned.notes))
@@ -380,9 +402,9 @@ def explain(
         console.say_notes(found.notes)
         console.show(
             output,
-            json=lambda: as_json(learned, found.worth, found.gains),
-            tsv=lambda: as_tsv(learned, found.worth, found.gains),
-            table=lambda: tables(learned, found.worth, found.gains),
+            json=lambda: as_json(learned, found),
+            tsv=lambda: as_tsv(learned, found),
+            table=lambda: tables(learned, found),
         )
         if plot is not None:
             write_text(plot, genm.explain.draw_worth(found.worth))

@@ -365,7 +365,9 @@ def fit(
     say_training_notes(trained.notes)
     if model_path is not None:  # before anything is printed: a reader that goes away does not cost the model
         genm.save_model(trained.model, model_path)
-    _show(output, trained)
+    with console.progress_bars() as progress:
+        losses = trained.losses(progress=progress)
+    _show(output, trained, losses)
     if trained.evidence is not None:
         may_choose = trained.model.method == "auto" and settings["normalize"] != "auto" and target is None
         suggest_better_rules(trained.evidence, may_choose=may_choose)
@@ -402,18 +404,21 @@ def _beta(text: str) -> dict[str, float]:
         raise InputError(f"--beta {text}: expected a number or auto.") from None
 
 
-def _show(output: console.Format, trained: "genm.Trained") -> None:
+def _show(output: console.Format, trained: "genm.Trained", losses: "genm.explain.Losses | None") -> None:
+    """Print weights, evidence and, where they could be measured, the verdicts on the rankers."""
+    verdicts = {} if losses is None else losses.verdicts
     fuser, evidence, weights = trained.fuser, trained.evidence, trained.weights
     measure, on_test = ("", {}) if trained.tested is None else (str(trained.tested.measure), trained.tested.values)
     if output is console.Format.json:
         proof = {} if evidence is None else evidence_json(evidence)
-        console.print_json(
-            {"weights": weights, **exact_json(fuser), **proof, **({"test": {measure: on_test}} if on_test else {})}
-        )
+        advice = {} if losses is None else {"verdicts": verdicts, "advice": losses.advice()}
+        tested = {"test": {measure: on_test}} if on_test else {}
+        console.print_json({"weights": weights, **exact_json(fuser), **proof, **advice, **tested})
     elif output is console.Format.tsv:
         console.print_tsv(("weight", name, repr(weight)) for name, weight in weights.items())
         exact_tsv(fuser)
         console.print_tsv(() if evidence is None else evidence_tsv(evidence))
+        console.print_tsv(("verdict", name, verdict) for name, verdict in verdicts.items())
         console.print_tsv((f"test.{measure}", name, f"{value:.6f}") for name, value in on_test.items())
     else:
         console.print_table(
@@ -422,6 +427,8 @@ def _show(output: console.Format, trained: "genm.Trained") -> None:
         exact_table(fuser)
         if evidence is not None:
             evidence_table(evidence)
+        for sentence in [] if losses is None else losses.advice():
+            console.print_text(sentence)
         if on_test:
             rows = [(name, f"{value:.4f}") for name, value in on_test.items()]
             console.print_table("On the test judgments", ["", measure], rows)

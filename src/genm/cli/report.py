@@ -99,6 +99,7 @@ def report(
             command=command,
             notes=notes,
             n_details=genm.report.DETAIL_QUERIES if queries is None else queries,
+            snippet=genm.training.engine_snippet(model),
             tell=console.say,
             progress=progress,
         )

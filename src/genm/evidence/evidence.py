@@ -350,13 +350,15 @@ def single_table(aligned: Aligned, name: str, measures: Sequence[Measure]) -> Fl
     return np.asarray(evaluate_aligned(own, np.ascontiguousarray(own.raw[:, 0]), measures).values)
 
 
-def with_evidence(model: Model, aligned: Aligned, evidence: Evidence) -> Model:
-    """Return the model with the figures of its training and the fingerprint of its data."""
+def with_evidence(model: Model, aligned: Aligned, evidence: Evidence, *, seed: int = 0) -> Model:
+    """Return the model with the figures of its training and the fingerprint of its data; `seed` dealt the folds."""
     gain, strongest = evidence.gains[BEST_SINGLE], evidence.gains[evidence.strongest]
     training = {
         "queries": len(evidence.query_ids),
         "train": evidence.mean(evidence.train),
         "held_out": evidence.held_out.mean,
+        "folds": len(evidence.held_out.weights),
+        "seed": seed,
         "best_single": evidence.best_name,
         "gain_over_best_single": gain.difference,
         "gain_interval": [gain.low, gain.high],

@@ -10,13 +10,22 @@ from genm.explain.attribution import (
     explain_query,
     gains_by_query,
 )
+from genm.explain.losses import (
+    Figure,
+    Losses,
+    RankerLoss,
+    Verdict,
+    measure_losses,
+    model_losses,
+    verdict_of,
+    why_no_losses,
+)
 from genm.explain.plot import draw_worth, plot_worth
 from genm.explain.subset_choice import Choice, choose_exhaustively, choose_greedily
 from genm.explain.subsets import SubsetValues
 from genm.explain.text import sentences
 from genm.explain.worth import (
     Explanation,
-    Figure,
     RankerWorth,
     Worth,
     explain_model,
@@ -32,10 +41,13 @@ __all__ = [
     "Explained",
     "Explanation",
     "Figure",
+    "Losses",
     "QueryExplanation",
     "QueryGains",
+    "RankerLoss",
     "RankerWorth",
     "SubsetValues",
+    "Verdict",
     "Worth",
     "choose_exhaustively",
     "choose_greedily",
@@ -45,11 +57,15 @@ __all__ = [
     "explain_model",
     "explain_query",
     "gains_by_query",
+    "measure_losses",
     "measure_worth",
+    "model_losses",
     "plot_worth",
     "rank_agreement",
     "sampled_orders",
     "sampled_values",
     "sentences",
     "shapley_values",
+    "verdict_of",
+    "why_no_losses",
 ]

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from genm.explain.text import can_be_dropped, is_needed
+from genm.explain.losses import verdict_of
 from genm.explain.worth import Worth
 from genm.plotting import managed_figure, new_figure, series, style, to_svg
 
@@ -59,7 +59,7 @@ def _draw(worth: Worth, figure: "Figure", left: "Axes", right: "Axes") -> None:
             told += f"  ({part.shapley.value / worth.value:.0%})"
         _beside(left, told, max(part.shapley.high, part.shapley.value), place)
         loss = part.loss
-        is_told = is_needed(part) or can_be_dropped(worth, part)
+        is_told = verdict_of(loss, worth.margin) != "undecided"
         right.errorbar(
             loss.value, place, xerr=_reach(loss.value, loss.joint_low, loss.joint_high), color=mark["color"],
             marker="o", markersize=6,

@@ -1,6 +1,5 @@
 """The smallest subset of the rankers that is not significantly worse than all of them together."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -107,8 +106,3 @@ def joint_interval(columns: Floats, confidence: float, n_looks: int) -> tuple[Fl
     mean, error = columns.mean(axis=0), columns.std(axis=0, ddof=1) / np.sqrt(n)
     t = student_quantile(1.0 - (1.0 - confidence) / (2.0 * n_looks), n - 1.0)
     return mean - t * error, mean + t * error
-
-
-def names_of(rankers: Sequence[str]) -> str:
-    """Return names as a sentence lists them."""
-    return " and ".join((", ".join(rankers[:-1]), rankers[-1]) if len(rankers) > 1 else rankers)

@@ -314,7 +314,7 @@ class SubsetValues:
         self._progress = progress
         self._known: dict[int, Floats] = {0: np.zeros(n)}
         self._refits: SharedRefits | None = None
-        self._make: Callable[[], Any] = lambda: make_fuser(method, **_options(method, measure))
+        self._make: Callable[[], Any] = lambda: make_fuser(method, **options_for(method, measure))
         self._make()  # refuses an unknown method, or a measure it cannot maximise, before the work
         name = find_method(method).name
         if name in SHARED:
@@ -368,5 +368,6 @@ class SubsetValues:
         return cross_validate(self._make, some, self.measure, folds=self.folds, seed=self.seed).per_query
 
 
-def _options(method: str, measure: Measure) -> dict[str, Any]:
+def options_for(method: str, measure: Measure) -> dict[str, Any]:
+    """Return what a method's fuser is made with to maximise the measure."""
     return {"measure": measure, "level": measure.rel} if "level" in find_method(method).parameters else {}

@@ -1,19 +1,18 @@
 """What the figures mean, in sentences that claim no more than the figures do."""
 
-from genm.explain.subset_choice import Choice, names_of
-from genm.explain.worth import RankerWorth, Worth
+from dataclasses import replace
+
+from genm.explain.losses import about_ranker, not_all_together
+from genm.explain.subset_choice import Choice
+from genm.explain.worth import Worth
+from genm.formatting import listed
 
 
 def sentences(worth: Worth) -> list[str]:
-    """Say what to keep, what to drop, what is undecided, and which rankers rank alike."""
+    """Say what to keep, what to leave out, what is undecided, and which rankers rank alike."""
     ordered = sorted(worth.rankers, key=lambda part: -part.loss.value)
     said = [about_ranker(worth, part) for part in ordered]
-    droppable = [part.name for part in ordered if can_be_dropped(worth, part)]
-    if len(droppable) > 1:
-        said.append(
-            f"That holds for each of {names_of(droppable)} by itself, not for all together: they may stand in for "
-            f"each other."
-        )
+    said += not_all_together(replace(worth, rankers=tuple(ordered)))
     agreement = worth.agreement
     for a, b in agreement.alike():
         i, j = agreement.rankers.index(a), agreement.rankers.index(b)
@@ -30,44 +29,6 @@ def sentences(worth: Worth) -> list[str]:
     return said + [about_choice(worth, choice) for choice in choices]
 
 
-def can_be_dropped(worth: Worth, part: RankerWorth) -> bool:
-    """Return whether it is shown, for all rankers together, that leaving this one out costs next to nothing."""
-    return part.loss.joint_high <= worth.margin
-
-
-def is_needed(part: RankerWorth) -> bool:
-    """Return whether the loss without this ranker is significant: its joint interval lies above 0."""
-    return part.loss.joint_low > 0.0
-
-
-def about_ranker(worth: Worth, part: RankerWorth) -> str:
-    """Say what leaving one ranker out would do, with the interval that the verdict rests on."""
-    measure, loss = str(worth.measure), part.loss
-    between = f"joint {worth.confidence:.0%} interval {signed(loss.joint_low)} to {signed(loss.joint_high)}"
-    others = [other.name for other in worth.rankers if other.name != part.name]
-    beside = f"beside {others[0]}" if len(others) == 1 else "beside the others"
-    if is_needed(part):
-        return f"Keep {part.name}: {beside} it is worth {signed(loss.value)} {measure} ({between})."
-    if loss.joint_high < 0.0:
-        rest = f"{others[0]} does" if len(others) == 1 else "the others do"
-        return f"Drop {part.name}: {rest} better without it, by {-loss.value:.4f} {measure} ({between})."
-    if can_be_dropped(worth, part):
-        return (
-            f"Drop {part.name}: it costs nothing ({signed(loss.value)} {measure}, {between}; "
-            f"less than {worth.margin:g} counts as nothing)."
-        )
-    return (
-        f"{part.name}: too few queries to tell what it is worth {beside} ({signed(loss.value)} {measure}, "
-        f"{between})."
-    )
-
-
-def signed(value: float) -> str:
-    """Return a difference to four digits with its sign; zero is positive."""
-    text = f"{value:+.4f}"
-    return "+0.0000" if text == "-0.0000" else text
-
-
 def about_choice(worth: Worth, choice: Choice) -> str:
     """Say which rankers will do, and what may be lost."""
     level = f"{1.0 - worth.confidence:.2g}"
@@ -81,7 +42,7 @@ def about_choice(worth: Worth, choice: Choice) -> str:
     is_shown, alone = choice.bound <= worth.margin, len(choice.rankers) == 1
     enough = ("alone " if alone else "") + (("is" if alone else "are") if is_shown else "may be") + " enough"
     head = (
-        f"{names_of(choice.rankers)} {enough}: {worth.measure} {choice.value:.4f} against {worth.value:.4f} of "
+        f"{listed(choice.rankers)} {enough}: {worth.measure} {choice.value:.4f} against {worth.value:.4f} of "
         f"all, not significantly worse (paired Wilcoxon and t-test, p = {choice.p:.2g} at {level}, "
         f"{choice.how} search)"
     )

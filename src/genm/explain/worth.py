@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from genm._typing import Floats
 from genm.align import Aligned
 from genm.errors import InputError
-from genm.evaluate import Measure, MeasureLike, compare_runs, parse_measure
+from genm.evaluate import Measure, MeasureLike, parse_measure
 from genm.evidence import fingerprint
 from genm.explain.agreement import Agreement, rank_agreement
 from genm.explain.attribution import QueryGains, gains_by_query, measure_of
-from genm.explain.subset_choice import Choice, choose_exhaustively, choose_greedily, joint_interval, weighted
+from genm.explain.losses import NEGLIGIBLE_LOSS, Figure, figures_of, losses_of
+from genm.explain.subset_choice import Choice, choose_exhaustively, choose_greedily, weighted
 from genm.explain.subsets import SubsetValues
 from genm.learn import is_method
 from genm.learn.objectives import with_level
@@ -34,8 +35,6 @@ EXACT_UP_TO = 12
 ORDERS = 100
 _MOST_ORDERS = 1_000_000
 """Sampled orders, half of them the reverse of the others, unless the caller says how many."""
-NEGLIGIBLE_LOSS = 0.005
-"""A loss below this counts as nothing."""
 
 
 def shapley_values(n_players: int, game: Game) -> Floats:
@@ -87,19 +86,6 @@ def sampled_values(n_players: int, game: Game, orders: list[NDArray[np.int64]]) 
         for player, before, after in growing_sets(order):
             added[number // 2, player] += 0.5 * (game(after) - game(before))
     return added
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """One estimate over the queries, with its confidence interval."""
-
-    value: float
-    low: float
-    high: float
-    """Student's interval over the queries, for this figure alone."""
-    joint_low: float
-    joint_high: float
-    """Interval that holds for all rankers together (Student's t, Bonferroni)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,18 +159,17 @@ def measure_worth(
         shapley, errors = shapley_values(n_rankers, lambda s: weighted(values, s)).T, np.zeros(n_rankers)
     else:
         shapley, errors = _sampled(values, orders, seed)
-    without = [everyone & ~(1 << k) for k in range(n_rankers)]
-    values.learn([*without, *(1 << k for k in range(n_rankers))])
-    losses = np.stack([weighted(values, everyone) - weighted(values, subset) for subset in without], axis=1)
-    figures, losses_p = _figures(shapley, losses, confidence, seed)
+    losses = losses_of(values, confidence)
+    values.learn(1 << k for k in range(n_rankers))
+    shares = figures_of(shapley, confidence, n_rankers)
     parts = tuple(
         RankerWorth(
             name=name,
             alone=values.mean(1 << k),
-            shapley=figures[k],
+            shapley=shares[k],
             sampling_error=float(errors[k]),
-            loss=figures[n_rankers + k],
-            p=losses_p[k],
+            loss=losses[k].loss,
+            p=losses[k].p,
         )
         for k, name in enumerate(aligned.rankers)
     )
@@ -214,6 +199,8 @@ class Explanation:
     gains: QueryGains
     """Query by query, under the model's own weights."""
     notes: tuple[Note, ...] = ()
+    fit_held_out: float | None = None
+    """The held-out value that `genm fit` measured on the same queries; None where it did not, or is not known."""
 
 
 def explain_model(
@@ -222,17 +209,18 @@ def explain_model(
     *,
     measure: str | None = None,
     method: str | None = None,
-    folds: int = 5,
+    folds: int | None = None,
     orders: int | None = None,
     confidence: float = 0.95,
-    margin: float = 0.005,
-    seed: int = 0,
+    margin: float = NEGLIGIBLE_LOSS,
+    seed: int | None = None,
     progress: Progress = silent,
 ) -> Explanation:
     """Measure what each ranker is worth, by the model's measure and method unless others are given.
 
     `aligned` must be aligned for the model, with judgments (`Model.align`). The other parameters are those of
-    `measure_worth`. Subsets of a model whose method is not one of ours are learned by "auto", and a note says so.
+    `measure_worth`; folds and their seed are those of the model's training, where it says them. Subsets of a model
+    whose method is not one of ours are learned by "auto", and a note says so.
     """
     notes: tuple[Note, ...] = ()
     if method is None:
@@ -245,27 +233,38 @@ def explain_model(
         method=method,
         measure=measure_of(model, measure),
         level=model.relevance_level,
-        folds=folds,
+        folds=_trained_with(model, "folds", 5) if folds is None else folds,
         orders=orders,
         confidence=confidence,
         margin=margin,
-        seed=seed,
+        seed=_trained_with(model, "seed", 0) if seed is None else seed,
         progress=progress,
     )
-    notes += _other_figure(model, aligned, worth)
-    return Explanation(worth, gains_by_query(aligned, model.weights, worth.measure), notes)
+    known = _fit_held_out(model, aligned, worth)
+    notes += _other_figure(known, worth)
+    return Explanation(worth, gains_by_query(aligned, model.weights, worth.measure), notes, known)
 
 
-def _other_figure(model: Model, aligned: Aligned, worth: Worth) -> tuple[Note, ...]:
-    """Name the difference where `genm fit` measured another held-out value on the same queries."""
+def _trained_with(model: Model, name: str, usual: int) -> int:
+    """Return the folds or the seed of the model's training; models of earlier releases do not say them."""
+    known = model.training.get(name)
+    return known if isinstance(known, int) else usual
+
+
+def _fit_held_out(model: Model, aligned: Aligned, worth: Worth) -> float | None:
     known = model.training.get("held_out")
     same = str(worth.measure) == model.measure and model.fingerprint == fingerprint(aligned)
-    if not same or not isinstance(known, float) or f"{known:.4f}" == f"{worth.value:.4f}":
+    return known if same and isinstance(known, float) else None
+
+
+def _other_figure(known: float | None, worth: Worth) -> tuple[Note, ...]:
+    """Name the difference where `genm fit` measured another held-out value on the same queries."""
+    if known is None or f"{known:.4f}" == f"{worth.value:.4f}":
         return ()
     text = (
         f"genm fit measured {known:.4f} {worth.measure} held out on these queries, not {worth.value:.4f}: it "
-        f"chooses the shrinkage by more rounds of inner folds than every subset gets here. Compare the figures of "
-        f"subsets with each other only."
+        f"learns more thoroughly than every subset is learned here (fewer starts, one round of inner folds), or "
+        f"in other folds. Compare the figures of subsets with each other only."
     )
     return (Note("other-held-out", 1, text),)
 
@@ -302,15 +301,3 @@ def _sampled(values: SubsetValues, orders: int, seed: int) -> tuple[Floats, Floa
     added = sampled_values(n_rankers, lambda s: weighted(values, s), drawn)
     means = added.mean(axis=2)
     return added.mean(axis=0).T, means.std(axis=0, ddof=1) / np.sqrt(len(means))
-
-
-def _figures(shapley: Floats, losses: Floats, confidence: float, seed: int) -> tuple[list[Figure], list[float]]:
-    """Return the figures of all columns, and the corrected p-values of the losses."""
-    columns, n_rankers = np.hstack([shapley, losses]), losses.shape[1]
-    named = {"nothing": np.zeros(len(columns)), **{f"{c}": column for c, column in enumerate(columns.T)}}
-    found = compare_runs(named, tests=(), confidence=confidence, seed=seed).contrasts
-    low, high = joint_interval(columns, confidence, n_rankers)
-    figures = [Figure(c.difference, c.low, c.high, float(low[i]), float(high[i])) for i, c in enumerate(found)]
-    tested = {"nothing": np.zeros(len(losses)), **{f"{c}": column for c, column in enumerate(losses.T)}}
-    tests = compare_runs(tested, tests=("wilcoxon",), n_resamples=1).contrasts
-    return figures, [c.corrected["wilcoxon"] for c in tests]

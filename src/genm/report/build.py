@@ -15,6 +15,8 @@ from genm.errors import InputError, ModelError
 from genm.evaluate import parse_measure
 from genm.evidence import RRF, Kept, gather_evidence, keep_evidence, unjudged_share
 from genm.evidence.crossval import measure_queries
+from genm.explain import gains_by_query, model_losses, why_no_losses
+from genm.explain.losses import NEGLIGIBLE_LOSS, about_ranker
 from genm.learn import Fuser, find_method, is_method, make_fuser
 from genm.learn.base import FixedWeights
 from genm.learn.objectives import beta_of
@@ -33,6 +35,8 @@ from genm.report.payload import (
     RankerCoverage,
     Report,
     Sampled,
+    Snippet,
+    Verdicts,
     WeightSpread,
     pack,
 )
@@ -43,6 +47,7 @@ from genm.report.systems import (
     learning_of,
     main_values,
     measure_systems,
+    number_or_none,
     rival_values,
     rounded,
     systems_of,
@@ -66,8 +71,6 @@ TOP = 10
 MUCH_UNJUDGED, MANY_MISSING, MANY_TIES = 0.3, 0.5, 0.1
 SCALES_APART = 10.0
 FEW_QUERIES = 30
-_SHOWN_AS_ZERO = 0.00005
-"""Differences below this are written as 0.0000."""
 
 LEVELS = (0.025, 0.25, 0.5, 0.75, 0.975)
 EQUAL = "equal"
@@ -256,6 +259,8 @@ class Source:
     notes: tuple[Note, ...] = ()
     """Notes from reading and aligning."""
     evidence_was_read: bool = False
+    snippet: Snippet | None = None
+    """The model as its search engine takes it."""
 
 
 def compute_evidence(aligned: Aligned, model: Model, *, seed: int = 0, progress: Progress = silent) -> Kept:
@@ -294,6 +299,7 @@ def build_report(
     measured = measure_systems(aligned, model, evidence, samples.table, progress=progress)
     land = Landscape(_part(aligned, samples.landscape), evidence.measure, weights)
     lines, ternary = land.lines(progress=progress), land.ternary()
+    verdicts = _verdicts(aligned, model, kept, progress)
     progress("opening queries", 0, 1)
     headline = headline_of(evidence)
     headline["train"] = evidence.mean(trained)
@@ -310,7 +316,9 @@ def build_report(
         "weights": list(model.weights),
         "n_queries": len(ids),
         "headline": headline,
-        "spread": _spread(kept, model, land),
+        "spread": _spread(aligned, kept, model, land),
+        "verdicts": verdicts,
+        "snippet": source.snippet,
         "measures": table_of(measured, main, evidence),
         "curves": curves_of(measured, evidence),
         "lines": lines,
@@ -359,7 +367,43 @@ def _in_rows(report: Report, samples: Samples) -> None:
         sliders["queries"] = pack(np.where(found, at, -1), "int32")
 
 
-def _spread(kept: Kept, model: Model, land: Landscape) -> WeightSpread:
+def _verdicts(aligned: Aligned, model: Model, kept: Kept, progress: Progress) -> Verdicts:
+    """Return what leaving each ranker out costs, on the folds of the evidence."""
+    evidence, skipped = kept.evidence, why_no_losses(model, aligned)
+    folds = len(evidence.held_out.weights)
+    if skipped:
+        return {
+            "rows": [],
+            "skipped": skipped,
+            "advice": [],
+            "held_out": None,
+            "margin": NEGLIGIBLE_LOSS,
+            "confidence": evidence.confidence,
+            "folds": folds,
+        }
+    found = model_losses(model, aligned, folds=folds, seed=kept.seed, progress=progress)
+    return {
+        "rows": [
+            {
+                "ranker": part.name,
+                "verdict": found.verdicts[part.name],
+                "loss": part.loss.value,
+                "low": number_or_none(part.loss.joint_low),
+                "high": number_or_none(part.loss.joint_high),
+                "sentence": about_ranker(found, part),
+            }
+            for part in found.rankers
+        ],
+        "skipped": "",
+        "advice": found.advice(),
+        "held_out": found.value,
+        "margin": found.margin,
+        "confidence": found.confidence,
+        "folds": found.folds,
+    }
+
+
+def _spread(aligned: Aligned, kept: Kept, model: Model, land: Landscape) -> WeightSpread:
     refits, plateaus = kept.refits, land.plateaus()
     kind: Literal["bootstrap", "folds", "none"] = refits.kind
     drawn = refits.weights if refits.kind == "bootstrap" else kept.evidence.held_out.weights
@@ -370,8 +414,9 @@ def _spread(kept: Kept, model: Model, land: Landscape) -> WeightSpread:
     if refits.held_back == 1.0:
         note += " This removes everything that was learned: every refit gives the same weights."
     held = refits.kind == "bootstrap" and bool(refits.held_back)
-    gains = [land.worth(k) for k in range(len(model.rankers))]
-    note += "".join(_hurts(name, w, g) for name, w, g in zip(model.rankers, model.weights, gains, strict=True))
+    gains: list[float | None] = [None]
+    if len(model.rankers) > 1:
+        gains = gains_by_query(aligned, model.weights, kept.evidence.measure).mean_gain().tolist()
     return {
         "kind": kind,
         "n_samples": 0 if kind == "none" else len(drawn),
@@ -392,16 +437,6 @@ def _spread(kept: Kept, model: Model, land: Landscape) -> WeightSpread:
             for k, (name, weight) in enumerate(zip(model.rankers, model.weights, strict=True))
         ],
     }
-
-
-def _hurts(ranker: str, weight: float, gain: float | None) -> str:
-    """Advise to leave out a ranker without which the training value is higher; empty where it is not."""
-    if gain is None or weight == 0.0 or not gain < -_SHOWN_AS_ZERO:
-        return ""
-    return (
-        f" Without {ranker}, the others in proportion, the training value is {-gain:.4f} higher: consider leaving "
-        f"it out. genm explain learns the others again and measures that on held-out queries."
-    )
 
 
 def _queries(

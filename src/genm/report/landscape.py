@@ -52,10 +52,6 @@ class Landscape:
         found = plateau_around(self._problem, self.weights, self.here - PLATEAU_LOSS, PLATEAU_LOSS)
         return [[float(low), float(high)] for low, high in zip(found.low, found.high, strict=True)]
 
-    def worth(self, k: int) -> float | None:
-        """Return the loss without ranker k, the others in proportion."""
-        return None if len(self.rankers) == 1 else self.here - self.value(weights_without(self.weights, k))
-
     def ternary(self) -> Ternary | None:
         """Return the map over the weights of three rankers."""
         if len(self.rankers) != 3:

@@ -15,7 +15,7 @@ from genm.model import Model
 from genm.progress import Progress, silent
 from genm.records import Note
 from genm.report.build import DETAIL_QUERIES, Source, build_report, compute_evidence
-from genm.report.payload import InputFile, Report
+from genm.report.payload import InputFile, Report, Snippet
 from genm.report.queries import add_texts, read_texts
 from genm.version import __version__
 
@@ -30,6 +30,7 @@ def report_model(
     command: str = "",
     notes: tuple[Note, ...] = (),
     n_details: int = DETAIL_QUERIES,
+    snippet: Snippet | None = None,
     tell: Callable[[str], None] = lambda _: None,
     progress: Progress = silent,
 ) -> Report:
@@ -38,7 +39,8 @@ def report_model(
     `path` is the model's file. The evidence is read from the file beside it; if that is missing or belongs to other
     data it is computed, and `tell` gets a line that says so. `aligned` holds runs and judgments, aligned for the
     model. `files` names further input files by their role ("judgments", "run bm25"), to be listed with their
-    hashes; those of "texts" and "query texts" are read as well. `notes` are those of reading.
+    hashes; those of "texts" and "query texts" are read as well. `notes` are those of reading. `snippet` is what the
+    model's search engine takes (`genm.export.export_model`), to be copied from the page.
     """
     kept, beside = _evidence(aligned, model, path, tell, progress)
     given = {"model": str(path), "evidence": beside, **(files or {})}
@@ -49,6 +51,7 @@ def report_model(
         versions=_versions(),
         notes=notes,
         evidence_was_read=beside is not None,
+        snippet=snippet,
     )
     report = build_report(aligned, model, kept, source, n_details=n_details, progress=progress)
     documents, queries = (

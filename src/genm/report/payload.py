@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genm.evaluate import Outcome
+from genm.explain import Verdict
 
 FORMAT = "genm-report"
 VERSION = 1
@@ -101,6 +102,8 @@ class Headline(TypedDict):
     """In words: what decides whether a gain is significant, and what the p-values are."""
     gains: list[Gain]
     """Over the strongest rival first, then over the other rivals."""
+    over_rankers: list[Gain]
+    """Over each ranker alone, in the report's order; `over` is the ranker's id among the systems."""
 
 
 class WeightRow(TypedDict):
@@ -118,7 +121,9 @@ class WeightRow(TypedDict):
     """Low and high: between these the ranker's weight may stand, the others in proportion, and the measure on the
     training queries falls by no more than `WeightSpread.plateau_loss`; null where it was not computed."""
     gain: float | None
-    """What the measure loses on the training queries when this ranker is left out (others in proportion)."""
+    """What the measure loses on all these queries when this ranker is left out, with the documents that only it
+    returned, and the others keep their proportions: the mean that `genm explain` prints. Nothing is learned again,
+    and nothing is held out; null where there is one ranker."""
 
 
 class WeightSpread(TypedDict):
@@ -136,6 +141,38 @@ class WeightSpread(TypedDict):
     note: str
     """In words: how many refits, what was held fixed, what was skipped and why."""
     rows: list[WeightRow]
+
+
+class RankerVerdict(TypedDict):
+    """Whether one ranker is worth having, held out."""
+
+    ranker: str
+    verdict: Verdict
+    """keep, hurts, not needed or undecided: `genm.explain.verdict_of` decides, here and everywhere."""
+    loss: float
+    """What is lost when it is left out and the others are learned again."""
+    low: float | None
+    high: float | None
+    """The interval that the verdict rests on; it holds for all rankers together."""
+    sentence: str
+
+
+class Verdicts(TypedDict):
+    """Which rankers to keep and which to leave out, as `genm explain` says it."""
+
+    rows: list[RankerVerdict]
+    """In the report's order; empty where nothing was computed."""
+    skipped: str
+    """Why nothing was computed; empty where it was."""
+    advice: list[str]
+    """Sentences about the rankers to leave out; empty where there are none."""
+    held_out: float | None
+    """The held-out mean of all rankers, learned as the subsets are: faster than the fit behind the headline, so the
+    two may differ. Losses are differences to this one."""
+    margin: float
+    """A loss below this counts as nothing."""
+    confidence: float
+    folds: int
 
 
 class System(TypedDict):
@@ -390,6 +427,15 @@ class InputFile(TypedDict):
     n_bytes: int | None
 
 
+class Snippet(TypedDict):
+    """The weights as a search engine takes them: what `genm export` writes."""
+
+    engine: str
+    """The engine's name in a sentence."""
+    file_name: str
+    text: str
+
+
 class Made(TypedDict):
     """How it was made."""
 
@@ -423,6 +469,9 @@ class Report(TypedDict):
     n_queries: int
     headline: Headline
     spread: WeightSpread
+    verdicts: Verdicts
+    snippet: Snippet | None
+    """What the search engine takes that the model was trained for; null where it was trained for none."""
     measures: MeasureTable
     curves: list[RecallCurve]
     lines: list[WeightLine]

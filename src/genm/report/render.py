@@ -6,6 +6,7 @@ import re
 import zlib
 
 from genm.errors import InputError
+from genm.explain.losses import VERDICT_TEXTS
 from genm.report.html import asset, html_page
 from genm.report.latex import report_latex
 from genm.report.markdown import report_markdown
@@ -13,8 +14,8 @@ from genm.report.payload import MeasureTable, QueryTable, Report
 from genm.templating import render
 
 _MODULES = (
-    "dom", "numbers", "ranking", "looks", "charts", "steps", "strip", "ternary", "detail", "queries", "sliders",
-    "main",
+    "dom", "numbers", "ranking", "looks", "charts", "steps", "strip", "ternary", "detail", "downloads", "queries",
+    "sliders", "main",
 )  # fmt: skip
 """The page's own scripts, each after those it imports."""
 
@@ -55,6 +56,7 @@ def report_page(report: Report) -> str:
         report=report,
         best=_best_values(report["measures"]),
         shown_queries=_largest_differences(report["queries"]),
+        verdict_texts=VERDICT_TEXTS,
     )
     return html_page(
         f"{report['title']} \u2013 genm report",
@@ -91,10 +93,10 @@ def _best_values(table: MeasureTable) -> list[float | None]:
 
 
 def _largest_differences(table: QueryTable) -> list[int]:
-    """Return the positions of the queries that differ most, from the largest gain to the largest loss."""
+    """Return the positions of the queries that differ most, from the largest loss to the largest gain."""
     delta = table["delta"]
     largest = sorted(range(len(delta)), key=lambda i: (-abs(delta[i]), i))[:_STATIC_ROWS]
-    return sorted(largest, key=lambda i: (-delta[i], i))
+    return sorted(largest, key=lambda i: (delta[i], i))
 
 
 def render_report(report: Report, form: str = "html") -> str:

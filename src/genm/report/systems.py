@@ -201,6 +201,7 @@ def headline_of(evidence: Evidence) -> Headline:
         "caveat": evidence.caveat,
         "criterion": CRITERION,
         "gains": [_gain(evidence, name) for name in (evidence.strongest, *others)],
+        "over_rankers": [_gain(evidence, own) for own in ranker_ids(list(evidence.singles))],
     }
 
 

@@ -3,11 +3,14 @@
 import re
 from typing import NamedTuple
 
+from genm.explain.losses import VERDICT_TEXTS
 from genm.formatting import between, signed
 from genm.report.payload import Report
 
 N_QUERIES = 5
-"""Queries with the largest gains, and as many with the largest losses."""
+"""Queries with the largest losses, and as many with the largest gains."""
+_LONGEST_TEXT = 60
+"""The largest number of characters of a query's text in a table."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
@@ -27,23 +30,31 @@ def one_line(text: str) -> str:
 
 
 def weights_table(report: Report) -> TextTable:
-    """Return the weights with their spread."""
+    """Return the weights with their spread, and the verdict on each ranker."""
     spread = report["spread"]
     held = any(row["before"] for row in spread["rows"])
     drawn = {"bootstrap": "95% of refits", "folds": "95% of folds", "none": "spread"}[spread["kind"]]
-    header = ["ranker", "weight", drawn, *(["before shrinkage"] if held else []), "near-optimal", "lost without it"]
-    rows = [
-        [
-            row["ranker"],
-            f"{row['weight']:.4f}",
-            _range(row["quantiles"]),
-            *([_range(row["before"])] if held else []),
-            _range(row["plateau"]),
-            "" if row["gain"] is None else signed(row["gain"]),
-        ]
-        for row in spread["rows"]
-    ]
-    return TextTable("Weights, their spread, and how far each can move", "weights", header, rows)
+    verdicts = {row["ranker"]: row for row in report["verdicts"]["rows"]}
+    asked = ["lost without it", "verdict"] if verdicts else []
+    header = ["ranker", "weight", drawn, *(["before shrinkage"] if held else []), "near-optimal", *asked]
+    rows = []
+    for row in spread["rows"]:
+        verdict = verdicts.get(row["ranker"])
+        told = [] if verdict is None else [signed(verdict["loss"]), VERDICT_TEXTS[verdict["verdict"]]]
+        rows.append(
+            [
+                row["ranker"],
+                f"{row['weight']:.4f}",
+                _range(row["quantiles"]),
+                *([_range(row["before"])] if held else []),
+                _range(row["plateau"]),
+                *told,
+            ]
+        )
+    caption = "Weights and their spread"
+    if verdicts:
+        caption += "; what is lost without a ranker, held out, with the others learned again"
+    return TextTable(caption, "weights", header, rows)
 
 
 def _range(values: list[float] | None) -> str:
@@ -83,31 +94,41 @@ def measures_table(report: Report) -> TextTable:
 
 
 def queries_table(report: Report) -> TextTable:
-    """Return the queries that gain and lose most."""
+    """Return the queries that lose and gain most, the largest loss first."""
     table = report["queries"]
     delta = table["delta"]
     order = sorted(range(len(delta)), key=delta.__getitem__)
     lost = [q for q in order[:N_QUERIES] if delta[q] < 0]
-    won = [q for q in reversed(order[-N_QUERIES:]) if delta[q] > 0]
+    won = [q for q in order[-N_QUERIES:] if delta[q] > 0]
     fused, rival = table["values"]["learned weights"], table["values"][table["rival"]]
     rows = [
         [
-            table["query_ids"][q],
+            _query(report, q),
             f"{fused[q]:.4f}",
             f"{rival[q]:.4f}",
             signed(delta[q]),
             str(table["n_relevant"][q]),
         ]
-        for q in (*won, *reversed(lost))
+        for q in (*lost, *won)
     ]
     header = ["query", "learned", table["rival"], "difference", "relevant"]
-    return TextTable(f"Largest gains and losses in {report['measure']}, held out", "queries", header, rows)
+    return TextTable(f"Largest losses and gains in {report['measure']}, held out", "queries", header, rows)
+
+
+def _query(report: Report, q: int) -> str:
+    """Return a query's id and, where it is known, the beginning of its text."""
+    table = report["queries"]
+    text = "" if table["texts"] is None else table["texts"][q]
+    if len(text) > _LONGEST_TEXT:
+        text = text[: _LONGEST_TEXT - 1] + "…"
+    return f"{table['query_ids'][q]}: {text}" if text else table["query_ids"][q]
 
 
 def remarks(report: Report) -> list[str]:
     """Return the sentences that belong beside the figures."""
     learning = report["learning"]
     return [
+        *report["verdicts"]["advice"],
         report["headline"]["criterion"],
         *([learning["sentence"]] if learning else []),
         report["spread"]["note"],

@@ -4,104 +4,73 @@ import {h, isolate} from "./dom.js";
 import {DASHES, TIP, draw, legend, systemLooks} from "./looks.js";
 import {decimals, measureName, signed} from "./numbers.js";
 
-/** Weights: the near-optimal range as a band, refits as ticks, 95% and 50% of them as lines, the weight itself as a diamond. */
+/** Weights: a dot for each, a line for 95% of the refits; the table has the rest. */
 export function weightsChart(report, width) {
   const {rows, kind} = report.spread;
-  const room = Math.min(180, width * 0.3);
-  const short = (k) => isolate(rows[k].ranker, Math.floor(room / 8));
+  const margin = Math.min(180, width * 0.3);
+  const short = (k) => isolate(rows[k].ranker, Math.floor(margin / 8));
+  const verdicts = new Map(report.verdicts.rows.map((row) => [row.ranker, row.verdict]));
+  const leaveOut = (row) => ["hurts", "not needed"].includes(verdicts.get(row.ranker));
   const data = rows.map((row, k) => ({...row, k}));
-  const refits = data.flatMap((row) => row.samples.map((value) => ({k: row.k, value})));
   const spread = data.filter((row) => row.quantiles);
-  const before = data.filter((row) => row.before);
+  const source = {bootstrap: "refits on resampled queries", folds: "the folds' weights", none: ""}[kind];
   const told = (row) =>
     `${isolate(row.ranker, 40)}\nweight ${decimals(row.weight)}` +
     (row.quantiles
-      ? `\n95% of refits ${decimals(row.quantiles[0], 3)} to ${decimals(row.quantiles.at(-1), 3)}`
+      ? `\n95% of ${source} ${decimals(row.quantiles[0], 3)} to ${decimals(row.quantiles.at(-1), 3)}`
       : "") +
-    (row.before
-      ? `\nbefore shrinkage ${decimals(row.before[0], 3)} to ${decimals(row.before.at(-1), 3)}`
-      : "") +
-    (row.plateau ? `\nnear-optimal ${decimals(row.plateau[0], 3)} to ${decimals(row.plateau[1], 3)}` : "");
+    (row.plateau ? `\nnear-optimal ${decimals(row.plateau[0], 3)} to ${decimals(row.plateau[1], 3)}` : "") +
+    (leaveOut(row) ? "\nleave out" : "");
   const drawing = draw({
     width,
-    height: 50 + 44 * rows.length,
-    marginLeft: room,
+    height: 50 + 36 * rows.length,
+    marginLeft: margin,
     marginRight: 20,
     ariaLabel: "Weights of the rankers with their spread",
-    ariaDescription: data.map((row) => `${row.ranker}: ${decimals(row.weight)}`).join("; "),
+    ariaDescription: data
+      .map((row) => `${row.ranker}: ${decimals(row.weight)}${leaveOut(row) ? ", leave out" : ""}`)
+      .join("; "),
     x: {domain: [0, 1], label: "Weight", grid: true, ticks: width < 500 ? 5 : 10},
     y: {
+      type: "point",
       domain: data.map((row) => row.k),
       label: null,
       tickFormat: short,
       tickSize: 0,
       tickPadding: 12,
-      padding: 0.25,
+      padding: 0.5,
     },
     marks: [
-      Plot.barX(
-        data.filter((row) => row.plateau),
-        {
-          x1: (row) => row.plateau[0],
-          x2: (row) => Math.max(row.plateau[1], row.plateau[0] + 0.002),
-          y: "k",
-          fill: "var(--accent-soft)",
-          stroke: "var(--accent)",
-          strokeOpacity: 0.35,
-          rx: 3,
-        },
-      ),
-      Plot.tickX(refits, {
-        x: "value",
-        y: "k",
-        stroke: "var(--muted)",
-        strokeOpacity: refits.length > 400 ? 0.15 : 0.35,
-        inset: 7,
-      }),
-      Plot.ruleY(before, {
-        x1: (row) => row.before[0],
-        x2: (row) => row.before.at(-1),
-        y: "k",
-        dy: 11,
-        stroke: "var(--text)",
-        strokeWidth: 1.5,
-        strokeDasharray: "2 3",
-      }),
       Plot.ruleY(spread, {
         x1: (row) => row.quantiles[0],
         x2: (row) => row.quantiles.at(-1),
         y: "k",
         stroke: "var(--accent)",
-        strokeWidth: 1.5,
-      }),
-      Plot.ruleY(spread, {
-        x1: (row) => row.quantiles[1],
-        x2: (row) => row.quantiles.at(-2),
-        y: "k",
-        stroke: "var(--accent)",
-        strokeWidth: 5,
-        strokeLinecap: "butt",
+        strokeWidth: 3,
       }),
       Plot.dot(data, {
         x: "weight",
         y: "k",
-        symbol: "diamond",
-        r: 7,
+        r: 6,
         fill: "var(--text)",
         stroke: "var(--bg)",
         strokeWidth: 1.5,
         title: told,
         tip: TIP,
       }),
+      Plot.text(data.filter(leaveOut), {
+        x: (row) => Math.min(Math.max(row.weight, row.quantiles ? row.quantiles.at(-1) : 0), 0.8),
+        y: "k",
+        text: () => "leave out",
+        textAnchor: "start",
+        dx: 12,
+        fill: "var(--bad)",
+        fontWeight: 600,
+      }),
     ],
   });
-  const source = {bootstrap: "refits on resampled queries", folds: "folds", none: ""}[kind];
-  const parts = ["Diamond: the weight"];
-  if (source && refits.length)
-    parts.push(`ticks: ${source}`, "thin line: 95% of them, thick line: the middle half");
-  if (before.length) parts.push("dotted line: 95% of them before shrinkage");
-  if (data.some((row) => row.plateau)) parts.push("band: near-optimal weights");
-  return [drawing, h("figcaption", null, parts.join("; ") + ".")];
+  const line = spread.length ? `; line: 95% of ${source}` : "";
+  return [drawing, h("figcaption", null, `Dot: the weight${line}.`)];
 }
 
 /** Interpolated precision at eleven levels of recall. */

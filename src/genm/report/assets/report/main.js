@@ -2,6 +2,7 @@
 
 import {curvesChart, learningChart, weightsChart} from "./charts.js";
 import {settled} from "./dom.js";
+import {showDownloads} from "./downloads.js";
 import {inflate} from "./numbers.js";
 import {QueryTable} from "./queries.js";
 import {Sliders} from "./sliders.js";
@@ -23,6 +24,7 @@ class Page {
     this.map = null;
     this.sliders = null;
     this.draw();
+    showDownloads(report, find("#take"));
     if (report.sliders && report.sliders.queries.shape[0] > 0) this.#showSliders();
     this.#followWidth();
   }

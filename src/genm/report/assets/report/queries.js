@@ -2,6 +2,7 @@
 
 import {queryLists} from "./detail.js";
 import {foreign, h, settled, svg} from "./dom.js";
+import {losingCsv, losingQueries, saveButton} from "./downloads.js";
 import {count, decimals, signed} from "./numbers.js";
 
 const PAGE = 50;
@@ -19,6 +20,13 @@ function deltaBar(value, largest) {
   );
 }
 
+/** The classes of a column's cells: `spare` ones leave on a tablet, `optional` ones below, `third` ones on a phone. */
+function classesOf(column) {
+  return [column.text ? "" : "number", ...["optional", "spare", "third"].filter((name) => column[name])]
+    .filter(Boolean)
+    .join(" ");
+}
+
 export class QueryTable {
   constructor(report, place) {
     this.report = report;
@@ -26,7 +34,7 @@ export class QueryTable {
     const {query_ids: ids, values, delta, delta_rrf: deltaRrf, rival, n_relevant, n_docs} = this.table;
     this.columns = [
       {key: "query", label: "Query", text: true, value: (i) => ids[i]},
-      {key: "fusion", label: "Fusion", value: (i) => values[FUSED][i]},
+      {key: "fusion", label: "Fusion", value: (i) => values[FUSED][i], third: true},
       {
         key: "rival",
         label: (rival[0].toUpperCase() + rival.slice(1)).replace(/ ranker$/, ""),
@@ -34,11 +42,11 @@ export class QueryTable {
         optional: true,
       },
       {key: "delta", label: "Difference", value: (i) => delta[i], signed: true},
-      {key: "rrf", label: "Against RRF", value: (i) => deltaRrf[i], signed: true, optional: true},
+      {key: "rrf", label: "Against RRF", value: (i) => deltaRrf[i], signed: true, optional: true, spare: true},
       {key: "relevant", label: "Relevant", value: (i) => n_relevant[i], whole: true, optional: true},
-      {key: "docs", label: "Documents", value: (i) => n_docs[i], whole: true, optional: true},
+      {key: "docs", label: "Documents", value: (i) => n_docs[i], whole: true, optional: true, spare: true},
     ];
-    this.sort = {key: "delta", down: true};
+    this.sort = {key: "delta", down: false}; // the worst losses first: they are what a reader acts on
     this.limit = PAGE;
     this.opened = new Set();
     this.largest = Math.max(0, ...delta.map(Math.abs));
@@ -67,6 +75,7 @@ export class QueryTable {
         ["gain", "gains"],
         ["loss", "losses"],
         ["same", "no change"],
+        ["documents", "with documents"],
         ["opened", "opened"],
       ].map(([value, label]) => h("option", {value}, label)),
     );
@@ -80,13 +89,7 @@ export class QueryTable {
           column.label,
           h("span", {class: "arrow", "aria-hidden": "true"}),
         );
-        const kind = [
-          column.text ? "" : "number",
-          column.optional ? "optional" : "",
-          column.key === "delta" ? "wide" : "",
-        ]
-          .filter(Boolean)
-          .join(" ");
+        const kind = classesOf(column) + (column.key === "delta" ? " wide" : "");
         // Browsers leave buttons out of table heads that repeat on the next sheet of paper.
         const printed = h("span", {class: "print-only", "aria-hidden": "true"}, column.label);
         return [column.key, h("th", {scope: "col", class: kind || null}, button, printed)];
@@ -99,11 +102,22 @@ export class QueryTable {
       " ",
       h("button", {type: "button", on: {click: () => this.#extend(MANY)}}, `Show ${MANY} more`),
     );
+    const nOpen = this.table.detail.filter((at) => at >= 0).length;
+    const marked =
+      nOpen < this.table.detail.length
+        ? ` ${count(nOpen)} of them show their documents; the others are marked "figures only".`
+        : "";
     const caption = h(
       "caption",
       null,
-      h("span", null, `Held-out ${this.report.measure}, query by query. Open a query with its button.`),
+      h("span", null, `Held-out ${this.report.measure}, query by query. Open a query with its button.${marked}`),
     );
+    const nLosing = losingQueries(this.table).length;
+    const download = nLosing
+      ? saveButton(`Download ${count(nLosing)} losing as CSV`, "losing-queries.csv", "text/csv", () =>
+          losingCsv(this.report),
+        )
+      : null;
     const table = h(
       "table",
       {class: "queries"},
@@ -117,6 +131,7 @@ export class QueryTable {
         {class: "controls screen-only"},
         h("label", {for: "query-search"}, "Find ", this.search),
         h("label", {for: "query-kind"}, "Show ", this.kind),
+        download,
       ),
       this.count,
       h("div", {class: "scroll"}, table),
@@ -133,6 +148,7 @@ export class QueryTable {
       gain: (i) => delta[i] > 0,
       loss: (i) => delta[i] < 0,
       same: (i) => delta[i] === 0,
+      documents: (i) => this.table.detail[i] >= 0,
       opened: (i) => this.opened.has(i),
     }[kind];
     const column = this.columns.find(({key}) => key === this.sort.key);
@@ -185,16 +201,20 @@ export class QueryTable {
       h("span", {class: "arrow", "aria-hidden": "true"}, open ? "\u25be" : "\u25b8"),
       foreign(this.table.query_ids[i]),
     );
+    const bare =
+      this.table.detail[i] >= 0
+        ? null
+        : h("span", {class: "kind bare", title: "The report does not hold this query's documents."}, " figures only");
     const cells = this.columns.slice(1).map((column) => {
       const value = column.value(i);
       const shown = column.whole ? count(value) : column.signed ? signed(value) : decimals(value);
-      const kind = `number${column.optional ? " optional" : ""}${column.signed ? (value > 0 ? " gain" : value < 0 ? " loss" : "") : ""}`;
-      return h("td", {class: kind}, column.key === "delta" ? deltaBar(value, this.largest) : null, shown);
+      const sign = column.signed ? (value > 0 ? " gain" : value < 0 ? " loss" : "") : "";
+      return h("td", {class: classesOf(column) + sign}, column.key === "delta" ? deltaBar(value, this.largest) : null, shown);
     });
     return h(
       "tr",
       {"data-query": i, class: open ? "opened" : null},
-      h("th", {scope: "row"}, button, text ? h("span", {class: "text"}, foreign(text)) : null),
+      h("th", {scope: "row"}, button, bare, text ? h("span", {class: "text"}, foreign(text)) : null),
       cells,
     );
   }

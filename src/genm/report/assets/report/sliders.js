@@ -2,12 +2,25 @@
 
 import {marksLegend, mark} from "./detail.js";
 import {foreign, h, settled} from "./dom.js";
+import {copyButton, weightsJson} from "./downloads.js";
 import {count, decimals, measureName, signed} from "./numbers.js";
 import {Ranking} from "./ranking.js";
 
 const STEP = 0.005;
 const TOP = 10;
 const STATES = ["unjudged", "not", "relevant"];
+const HASH = "#try="; // the weights in the page's address, every digit: "#try=0.25,0.75"
+const LONGEST_TEXT = 80;
+
+/** The weights that the page's address holds, or null where it holds none that fit. */
+function weightsInAddress(n) {
+  if (!location.hash.startsWith(HASH)) return null;
+  const weights = location.hash.slice(HASH.length).split(",").map(Number);
+  const sum = weights.reduce((total, weight) => total + weight, 0);
+  const fits = weights.length === n && weights.every((weight) => weight >= 0 && weight <= 1) && sum > 0;
+  if (!fits) return null;
+  return Math.abs(sum - 1) < 1e-9 ? weights : weights.map((weight) => weight / sum);
+}
 
 export class Sliders {
   /** `moved` is called with the weights after every change. */
@@ -20,7 +33,8 @@ export class Sliders {
     this.shape = this.weights.slice(); // proportions to return to when one weight comes back from 1
     this.ranking = new Ranking(this.data, report.rankers.length);
     this.name = measureName(this.data.measure);
-    this.learnedMean = this.ranking.rank(this.learned);
+    this.ranking.rank(this.learned);
+    this.learnedMean = this.data.map; // Python's own sum, the figure that the text above prints
     this.learnedAp = this.ranking.ap.slice();
     this.learnedTop = this.ranking.queries.length
       ? Array.from(this.ranking.queries, (_, q) => this.ranking.top(q, TOP))
@@ -29,8 +43,26 @@ export class Sliders {
     this.say = settled(500, (text) => {
       this.spoken.textContent = text;
     });
+    this.remember = settled(300, () => this.#writeAddress());
     this.#build(place);
+    this.#followAddress();
     this.#show();
+    addEventListener("hashchange", () => this.#followAddress());
+  }
+
+  /** Take the weights of the address, and show them. */
+  #followAddress() {
+    const weights = weightsInAddress(this.learned.length);
+    if (!weights || weights.every((weight, k) => weight === this.weights[k])) return;
+    this.set(weights);
+    document.getElementById("try").scrollIntoView();
+  }
+
+  /** Keep the weights in the address, without a new entry in the history; the learned ones need none. */
+  #writeAddress() {
+    const learned = this.weights.every((weight, k) => weight === this.learned[k]);
+    if (learned && !location.hash.startsWith(HASH)) return;
+    history.replaceState(null, "", learned ? "#try" : HASH + this.weights.join(","));
   }
 
   #build(place) {
@@ -70,11 +102,16 @@ export class Sliders {
       {type: "button", on: {click: () => this.set(this.learned.map(() => 1 / this.learned.length))}},
       "Equal weights",
     );
-    const ids = this.report.queries.query_ids;
     this.chosen = h(
       "select",
       {id: "slider-query", on: {change: () => this.#show()}},
-      Array.from(this.ranking.queries, (query, q) => h("option", {value: q}, ids[query])),
+      Array.from(this.ranking.queries, (query, q) => h("option", {value: q}, this.#named(query))),
+    );
+    const n = this.ranking.queries.length;
+    const all = this.report.n_queries;
+    this.where = n < all ? ` on these ${count(n)} of ${count(all)} queries` : ` on all ${count(n)} queries`;
+    const [copyThem, copied] = copyButton("Copy these weights", () =>
+      weightsJson(this.report.rankers, this.weights),
     );
     this.queryAp = h("p", {id: "slider-query-ap"});
     this.lists = h("div", {class: "lists two"});
@@ -86,12 +123,12 @@ export class Sliders {
           "div",
           {class: "sliders", role: "group", "aria-label": "Weights"},
           this.rows.map(({row}) => row),
-          h("p", null, this.reset, " ", equal),
+          h("p", {class: "take"}, this.reset, equal, copyThem, copied),
         ),
         h(
           "div",
           {class: "card result"},
-          h("h3", null, `${this.name} at these weights`),
+          h("h3", null, `${this.name} at these weights${this.where}`),
           h("p", null, this.mean),
           h("p", null, this.against),
           this.moves,
@@ -103,6 +140,14 @@ export class Sliders {
       marksLegend([]),
       this.lists,
     );
+  }
+
+  /** A query by its id and the beginning of its text; the table of queries may be a sample without it. */
+  #named(query) {
+    const {query_ids: ids, texts} = this.report.queries;
+    if (query < 0) return "a query outside the table";
+    const text = texts && texts[query];
+    return text ? `${ids[query]}: ${text.slice(0, LONGEST_TEXT)}` : ids[query];
   }
 
   #slide(k, value) {
@@ -135,7 +180,9 @@ export class Sliders {
 
   #show() {
     const {ranking, learnedAp} = this;
-    const mean = ranking.rank(this.weights);
+    const ranked = ranking.rank(this.weights);
+    const learned = this.weights.every((weight, k) => weight === this.learned[k]);
+    const mean = learned ? this.learnedMean : ranked;
     this.rows.forEach(({input, output}, k) => {
       const weight = this.weights[k];
       if (document.activeElement !== input || Math.abs(Number(input.value) - weight) > STEP) input.value = weight;
@@ -152,10 +199,9 @@ export class Sliders {
     this.mean.textContent = decimals(mean);
     this.mean.dataset.value = mean;
     const difference = mean - this.learnedMean;
-    const learned = this.weights.every((weight, k) => weight === this.learned[k]);
     this.against.textContent = learned
       ? "These are the learned weights."
-      : `${signed(difference)} against ${decimals(this.learnedMean)} at the learned weights`;
+      : `${signed(difference)} against ${decimals(this.learnedMean)} at the learned weights${this.where}`;
     this.against.className = difference > 0 ? "gain" : difference < 0 ? "loss" : "";
     const same = learnedAp.length - better - worse;
     this.moves.textContent = learned
@@ -165,6 +211,7 @@ export class Sliders {
     this.say(`${this.name} ${decimals(mean)}, ${signed(difference)} against the learned weights.`);
     if (learnedAp.length) this.#showQuery(Number(this.chosen.value));
     this.moved(this.weights);
+    this.remember();
   }
 
   #showQuery(q) {

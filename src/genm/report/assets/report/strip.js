@@ -29,7 +29,7 @@ function bars(rows, each) {
 
 /** Gains and losses, sorted: one bar per query. `open` is called with the position of the query that was clicked. */
 export function stripChart(report, width, open) {
-  const {delta, query_ids: ids, rival} = report.queries;
+  const {delta, query_ids: ids, texts, rival} = report.queries;
   const order = Array.from(delta.keys()).sort((a, b) => delta[b] - delta[a] || a - b);
   const rows = order.map((query, i) => ({query, i, delta: delta[query]}));
   const better = rows.filter((row) => row.delta > 0).length;
@@ -66,7 +66,9 @@ export function stripChart(report, width, open) {
           x: (row) => row.i + 0.5,
           y: "delta",
           ...TIP,
-          title: (row) => `${isolate(ids[row.query], 60)}\n${signed(row.delta)}`,
+          title: (row) =>
+            `${isolate(ids[row.query], 60)}\n${signed(row.delta)}` +
+            (texts && texts[row.query] ? `\n${isolate(texts[row.query], 60)}` : ""),
         }),
       ),
     ],
