@@ -4,6 +4,7 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from typer.testing import CliRunner
@@ -63,13 +64,13 @@ class Proof:
         *,
         options: Sequence[str] = (),
         settings: Callable[[str], Mapping[str, str]] = lambda query: {},
-        tie: Callable[[str], object] | None = None,
+        tie: Callable[[str], Callable[[str], Any]] | None = None,
         single: bool = False,
     ) -> list[str]:
         """Train on the engine's own lists, send what `genm export` writes and return the queries that differ.
 
-        `ask(exported, query)` gives the engine's ranking. `tie` is the engine's order of equal scores, where it is
-        not doc ids downwards, and `single` says that it adds scores in single precision.
+        `ask(exported, query)` gives the engine's ranking. `tie(query)` is the key of the engine's order of equal
+        scores, where it is not doc ids downwards. `single` says that it adds scores in single precision.
         """
         folder = self.folder / f"{target}{'-'.join(options).replace('--', '-').replace('=', '-')}"
         folder.mkdir(parents=True)
@@ -86,7 +87,7 @@ class Proof:
         for query in self.texts.queries:
             said = [word for name, value in settings(query).items() for word in ("--set", f"{name}={value}")]
             theirs = ask(genm("export", str(model), *said), query)[:AT]
-            ours = expected(fused.get(query, {}), tie, single=single)[:AT]
+            ours = expected(fused.get(query, {}), tie and tie(query), single=single)[:AT]
             if theirs != ours:
                 differing.append(f"{query}: engine {theirs}, genm {ours}")
         technique = " ".join([target, *(word for word in options if not word.startswith("--"))])
@@ -95,9 +96,9 @@ class Proof:
         return differing
 
 
-def expected(fused: Mapping[str, float], tie: Callable[[str], object] | None, *, single: bool) -> list[str]:
+def expected(fused: Mapping[str, float], tie: Callable[[str], Any] | None, *, single: bool) -> list[str]:
     """Return the documents best first, equal scores in the engine's order."""
-    docs = sorted(fused, reverse=True) if tie is None else sorted(fused, key=tie)  # type: ignore[type-var]
+    docs = sorted(fused, reverse=True) if tie is None else sorted(fused, key=tie)
     rounded = {doc: as_single(score) if single else score for doc, score in fused.items()}
     return sorted(docs, key=lambda doc: -rounded[doc])
 
