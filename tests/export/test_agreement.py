@@ -1,4 +1,4 @@
-"""The promise of the room: what an engine is told ranks like the model, on any lists."""
+"""What the package promises: what an engine is told ranks like the model, on any lists."""
 
 from dataclasses import replace
 from typing import Any
@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from genm.export import targets
 from genm.export.normalizer_match import canonical
+from genm.export.plan import usual_technique
 from genm.export.target import Target, Technique
 from genm.normalizers import Normalizer
 
@@ -22,8 +23,10 @@ CASES = [(target, technique) for target in targets().values() for technique in t
 
 
 def lists_for(target: Target, n: int) -> st.SearchStrategy[list[dict[str, float]]]:
-    # LlamaIndex gives a list of equal scores 0 instead of 1 if these are not above 0: its notes say so
-    score = SCORE.map(lambda x: x + 1.0) if target.name == "llamaindex" else SCORE
+    # LlamaIndex gives a list of equal scores 0 instead of 1 if these are not above 0, and OpenSearch's hybrid query
+    # leaves out documents with a score of 0: the targets' notes say so
+    above_zero = target.name.startswith(("llamaindex", "opensearch"))
+    score = SCORE.map(lambda x: x + 1.0) if above_zero else SCORE
     if target.window.rerank:
         docs = st.lists(st.sampled_from(DOCS), min_size=1, unique=True)
         return docs.flatmap(
@@ -36,7 +39,11 @@ def lists_for(target: Target, n: int) -> st.SearchStrategy[list[dict[str, float]
 def problems(draw: st.DrawFn, target: Target, technique: Technique) -> tuple[Any, ...]:
     least, most = target.n_rankers
     n = draw(st.integers(max(least, 1), min(most or 3, 3)))
-    normalizers = [draw(normalizers_of(target, technique)) for _ in range(n)]
+    names = ["text", "dense", "other"][:n]
+    used = [technique] * n
+    if target.pair and target.words:  # one technique for the text, another for the vector
+        used = [next(t for t in target.techniques if t.word == usual_technique(target, name)) for name in names]
+    normalizers = [draw(normalizers_of(target, one)) for one in used]
     for field in target.shared:
         value = getattr(normalizers[0], field)
         normalizers = [replace(one, **{field: value}) for one in normalizers]
@@ -49,7 +56,6 @@ def problems(draw: st.DrawFn, target: Target, technique: Technique) -> tuple[Any
         low = target.window.least
         depth = st.integers(low, min(low + 8, target.window.most or low + 8))
         depths = [draw(depth) for _ in range(n)] if target.window.each else [draw(depth)] * n
-    names = ["text", "dense", "other"][:n]
     made = model([canonical(one) for one in normalizers], weights, names, depths)
     return made, draw(st.lists(lists_for(target, n), min_size=1, max_size=6))
 

@@ -184,6 +184,29 @@ def test_the_search_of_an_exported_module(
     assert "0.65" in str(sent)
 
 
+def test_the_search_with_sqlite(exported: Callable[[str], None]) -> None:
+    pytest.importorskip("sqlite_vec", reason="sqlite-vec is not installed")
+    exported("sqlite")
+    connection = client_of("sqlite3", "Connection")
+    searched("sqlite", connection=connection)
+    statement, (words, vector) = connection.execute.call_args.args
+    assert statement.startswith("-- ?1: the query for FTS5\n-- ?2: the query's vector for dense\nWITH list1")
+    assert words == '"red" OR "cars"'
+    assert vector == b"\x00\x00\x80\x3e\x00\x00\x00\x3f\x00\x00\x40\x3f"  # as float32
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_search_with_lancedb_itself(exported: Callable[[str], None], tmp_path: Path) -> None:
+    lancedb = pytest.importorskip("lancedb", reason="lancedb is not installed")
+    from lancedb.index import FTS
+
+    rows = [{"id": f"d{i}", "text": "red cars " * i, "embedding": [1.0, i, 2.0]} for i in range(1, 6)]
+    table = lancedb.connect(tmp_path / "data").create_table("articles", rows)
+    table.create_index("text", config=FTS())
+    exported("lancedb")
+    assert len(searched("lancedb", table=table)["rows"]) == 5
+
+
 @pytest.mark.parametrize("name", [n for n, t in targets().items() if t.guide.language == "bash"])
 def test_the_search_by_a_shell(name: str, exported: Callable[[str], None], tmp_path: Path) -> None:
     """curl and psql are stand-ins that write down what they are given."""

@@ -89,11 +89,12 @@ def test_impossible_names_are_refused(name: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_text_and_vectors_on_pgvector(psql_with_vector: Psql) -> None:
+@pytest.mark.parametrize(("match", "words"), [("any", "fast | car"), ("all", "fast & car")])
+def test_text_and_vectors_on_pgvector(psql_with_vector: Psql, match: str, words: str) -> None:
     draw = random.Random(4)
-    words = ["fast", "red", "car", "blue", "slow", "boat"]
+    vocabulary = ["fast", "red", "car", "blue", "slow", "boat"]
     rows = ", ".join(
-        f"('d{i:02}', '{' '.join(draw.choices(words, k=5))}', '[{draw.random()}, {draw.random()}]')"
+        f"('d{i:02}', '{' '.join(draw.choices(vocabulary, k=5))}', '[{draw.random()}, {draw.random()}]')"
         for i in range(30)
     )
     psql_with_vector(
@@ -102,11 +103,11 @@ def test_text_and_vectors_on_pgvector(psql_with_vector: Psql) -> None:
         f"INSERT INTO articles VALUES {rows};\n"
     )
     made = model(Normalizer("minmax"), depth=(8, 6))
-    statement = export_model(made, "pgvector", settings={"size": "20"}).text
+    statement = export_model(made, "pgvector", settings={"size": "20", "match": match}).text
     run = f"PREPARE learned(text, vector) AS {statement} EXECUTE learned('fast car', '[0.9, 0.1]');\n"
     answer = psql_with_vector(run)
     found = psql_with_vector(
-        "SELECT id, ts_rank_cd(to_tsvector('english', text), plainto_tsquery('english', 'fast car')),"
+        f"SELECT id, ts_rank_cd(to_tsvector('english', text), to_tsquery('english', '{words}')),"
         " 1 - (embedding <=> '[0.9, 0.1]') FROM articles;\n"
     )
     given = [{i: float(s) for i, s, _ in found if float(s) > 0}, {i: float(s) for i, _, s in found}]

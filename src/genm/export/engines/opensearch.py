@@ -1,6 +1,7 @@
 """OpenSearch: hybrid queries under the normalization-processor and under the score-ranker-processor (RRF)."""
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from genm.errors import ExportError
@@ -58,7 +59,7 @@ def simulate_scores(document: Payload, lists: Lists) -> dict[str, float]:
     for i, scores in enumerate(lists):
         lower = parameters.get("lower_bounds", [{}] * len(lists))[i]
         upper = parameters.get("upper_bounds", [{}] * len(lists))[i]
-        columns.append(_normalized(top(scores, window), normalization["technique"], lower, upper))
+        columns.append(_normalized(top(_matched(scores), window), normalization["technique"], lower, upper))
     fused = {}
     for doc in every_doc(columns):
         counted = [(weight, column.get(doc, 0.0)) for weight, column in zip(weights, columns, strict=True)]
@@ -72,7 +73,13 @@ def simulate_rrf(document: Payload, lists: Lists) -> dict[str, float]:
     """Add weight / (rank_constant + rank) over the windows."""
     processor, window = _processor(document, "score-ranker-processor")
     combination = processor["combination"]
-    return add_reciprocal(lists, combination["parameters"]["weights"], combination["rank_constant"], window)
+    matched = [_matched(scores) for scores in lists]
+    return add_reciprocal(matched, combination["parameters"]["weights"], combination["rank_constant"], window)
+
+
+def _matched(scores: Mapping[str, float]) -> dict[str, float]:
+    """Return a sub-query's list as a hybrid query has it: a score of 0 counts as no match."""
+    return {doc: score for doc, score in scores.items() if score != 0.0}
 
 
 def _normalized(scores: dict[str, float], technique: str, lower: Payload, upper: Payload) -> dict[str, float]:
@@ -185,6 +192,10 @@ _SOURCES = (
     "ArithmeticMeanScoreCombinationTechnique, LowerBound, UpperBound",
 )
 _NOTES = (
+    "A hybrid query leaves out a document that a sub-query gives a score of 0, though the sub-query alone returns "
+    "it: leave such lines out of the run file too. BM25 and vectors give none.",
+    "Equal scores come in the order in which the documents were indexed (one shard with one segment); genm orders "
+    "them by doc id downwards.",
     "pagination_depth (2.19 and later) is the window of each shard: with several shards the lists are longer "
     "than in training, so the weights hold exactly on one shard.",
     "Scores are single precision: documents closer than about 1e-7 may change places.",

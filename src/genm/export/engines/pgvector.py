@@ -2,130 +2,27 @@
 
 # ruff: noqa: S608 (every name in the statement went through sql_name or sql_text, every number through repr)
 
-from typing import Any, Literal
+from typing import Any
 
+from genm.export.fusion_sql import Dialect, fusion_statement, simulate_statement, sql_techniques
 from genm.export.quoting import SQL, one_line, sql_name, sql_text
 from genm.export.settings import FIELD, SIZE
-from genm.export.simulation import add_weighted, every_doc, filled, normalized, top
-from genm.export.target import Code, Guide, Lists, Order, Part, Payload, Setting, Target, Technique, Weights, Window
-from genm.normalizers import Normalizer, NormalizerKind
-
-_LOW, _HIGH = "min(score) OVER ()", "max(score) OVER ()"
-_PLACE = 'row_number() OVER (ORDER BY score DESC, id::text COLLATE "C" DESC)'
+from genm.export.target import Code, Guide, Order, Part, Payload, Setting, Target, Weights, Window
 
 _DISTANCES = {"cosine": ("<=>", "1 - "), "l2": ("<->", "-"), "ip": ("<#>", "-")}
-_FREE = frozenset(
-    {"floor", "floor_at", "constant", "constant_within", "ddof", "at_mean", "k", "scale", "shift", "missing"}
+
+
+def _deviation(i: int, ddof: float) -> str:  # noqa: ARG001 (a window sees its own list)
+    return f"{'stddev_samp' if ddof == 1.0 else 'stddev_pop'}(score) OVER ()"
+
+
+_POSTGRESQL = Dialect(
+    number=lambda value: f"({value!r}::float8)",
+    downwards=lambda name: f'{name}::text COLLATE "C" DESC',
+    larger="greatest",
+    deviation=_deviation,
+    same=lambda one, other: f"{one}::real = {other}::real",
 )
-_KINDS: tuple[NormalizerKind, ...] = (
-    "minmax",
-    "none",
-    "max",
-    "sum",
-    "zscore",
-    "l2",
-    "rank",
-    "reciprocal",
-    "affine",
-    "atan",
-    "sigmoid",
-)
-
-
-def normalized_sql(normalizer: Normalizer) -> str:
-    """Return the expression of the normalised score."""
-    kind = normalizer.kind
-    if kind == "none":
-        return _finished("score", normalizer)
-    if kind == "atan":
-        return _finished("atan(score)", normalizer)
-    if kind == "sigmoid":
-        return _finished("1 / (1 + exp(-score))", normalizer)
-    if kind == "reciprocal":
-        return _finished(f"1 / ({_number(normalizer.k)} + {_PLACE})", normalizer)
-    if kind == "rank":
-        return _finished(f"(count(*) OVER () - {_PLACE} + 1)::float8 / count(*) OVER ()", normalizer)
-    if kind == "affine":
-        return _between(normalizer)
-    if kind == "minmax":
-        return _unless_stuck(f"{_HIGH} - {_LOW}", _between(normalizer), normalizer)
-    if kind == "max":
-        size = f"greatest(abs({_LOW}), abs({_HIGH}))"
-        return _unless_stuck(size, _finished(f"score / {size}", normalizer), normalizer)
-    if kind == "l2":
-        size = "sqrt(sum(score * score) OVER ())"
-        return _unless_stuck(size, _finished(f"score / {size}", normalizer), normalizer)
-    if kind == "sum":
-        over = f"(sum(score) OVER () - count(*) OVER () * {_LOW})"
-        value = _finished(f"(score - {_LOW}) / {over}", normalizer)
-        return _unless_stuck(f"{_HIGH} - {_LOW}", value, normalizer)
-    deviation = "stddev_samp" if normalizer.ddof == 1.0 else "stddev_pop"
-    value = _finished(f"(score - avg(score) OVER ()) / {deviation}(score) OVER ()", normalizer)
-    if normalizer.at_mean is not None:
-        there = _HIGH if normalizer.at_mean == "max" else _number(float(normalizer.at_mean))
-        value = f"CASE WHEN score::real = (avg(score) OVER ())::real THEN {there} ELSE {value} END"
-    return _unless_stuck(f"{_HIGH} - {_LOW}", value, normalizer)
-
-
-def _between(normalizer: Normalizer) -> str:
-    """Scale by the list's ends or by fixed bounds; a list wholly beyond a bound keeps its own end."""
-    if normalizer.kind == "minmax" and normalizer.lower is None and normalizer.upper is None:
-        return _finished(f"(score - {_LOW}) / ({_HIGH} - {_LOW})", normalizer)
-    bounded = [
-        (normalizer.lower is not None and normalizer.lower_mode == "apply"),
-        (normalizer.upper is not None and normalizer.upper_mode == "apply"),
-    ]
-    fixed = normalizer.kind == "affine" or all(bounded)
-    bottom = _end(normalizer, "lower", fixed=fixed)
-    top = _end(normalizer, "upper", fixed=fixed)
-    value = _finished(f"(score - {bottom}) / ({top} - {bottom})", normalizer)
-    cases = []
-    if normalizer.lower is not None and normalizer.lower_mode == "clip":
-        cases.append(f"WHEN score < {bottom} THEN {_finished('0.0', normalizer)}")
-    if normalizer.upper is not None and normalizer.upper_mode == "clip":
-        cases.append(f"WHEN score > {top} THEN {_finished('1.0', normalizer)}")
-    cases.append(f"WHEN {top} > {bottom} THEN {value}")
-    return f"CASE {' '.join(cases)} ELSE {_stuck(normalizer)} END"
-
-
-def _end(normalizer: Normalizer, end: Literal["lower", "upper"], *, fixed: bool) -> str:
-    bound = normalizer.lower if end == "lower" else normalizer.upper
-    mode = normalizer.lower_mode if end == "lower" else normalizer.upper_mode
-    own, other = (_LOW, _HIGH) if end == "lower" else (_HIGH, _LOW)
-    beyond, inside = ("<", "<=") if end == "lower" else (">", ">=")
-    if bound is None or mode == "ignore":
-        return own
-    number = _number(bound)
-    if fixed:
-        return number
-    cases = [f"WHEN {other} {beyond if mode == 'clip' else inside} {number} THEN {own}"]
-    if mode == "within":
-        cases.append(f"WHEN score {inside} {number} THEN {own}")
-    return f"(CASE {' '.join(cases)} ELSE {number} END)"
-
-
-def _unless_stuck(size: str, value: str, normalizer: Normalizer) -> str:
-    within = _number(normalizer.constant_within)
-    return f"CASE WHEN {size} <= {within} THEN {_stuck(normalizer)} ELSE {value} END"
-
-
-def _stuck(normalizer: Normalizer) -> str:
-    return "score" if normalizer.constant == "raw" else _number(float(normalizer.constant))
-
-
-def _finished(value: str, normalizer: Normalizer) -> str:
-    if normalizer.scale != 1.0:
-        value = f"{_number(normalizer.scale)} * ({value})"
-    if normalizer.shift != 0.0:
-        value = f"({value}) + {_number(normalizer.shift)}"
-    if normalizer.floor is None:
-        return value
-    at = normalizer.floor if normalizer.floor_at is None else normalizer.floor_at
-    return f"CASE WHEN {value} <= {_number(at)} THEN {_number(normalizer.floor)} ELSE {value} END"
-
-
-def _number(value: float) -> str:
-    return f"({value!r}::float8)"
 
 
 def compose(order: Order) -> dict[str, Any]:
@@ -142,36 +39,9 @@ def compose(order: Order) -> dict[str, Any]:
 
 
 def render(document: Payload) -> str:
-    """Return the statement; every ranker has a list, cut at its window, and its normalised scores."""
-    lines = [f"-- ${i}: {what}" for i, what in enumerate(document["parameters"], start=1)]
-    ctes = []
-    for i, ranker in enumerate(document["rankers"], start=1):
-        ctes.append(f"list{i} AS (  -- {one_line(ranker['ranker'])}\n{_list_sql(ranker, document)}\n)")
-        ctes.append(
-            f"ranker{i} AS (\n  SELECT id, {normalized_sql(ranker['normalizer'])} AS score\n  FROM list{i}\n)"
-        )
-    everyone = "\n  UNION\n".join(f"  SELECT id FROM list{i + 1}" for i in range(len(document["rankers"])))
-    ctes.append(f"found AS (\n{everyone}\n)")
-    lines.append("WITH " + ", ".join(ctes))
-    terms = [
-        f"{r['weight']!r} * COALESCE(ranker{i}.score, {_missing_sql(r['normalizer'], i)})"
-        for i, r in enumerate(document["rankers"], start=1)
-    ]
-    lines.append("SELECT found.id, " + "\n  + ".join(terms) + " AS score\nFROM found")
-    lines += [f"LEFT JOIN ranker{i + 1} ON ranker{i + 1}.id = found.id" for i in range(len(document["rankers"]))]
-    lines.append(f'ORDER BY score DESC, found.id::text COLLATE "C" DESC\nLIMIT {document["limit"]};')
-    return "\n".join(lines) + "\n"
-
-
-def simulate(document: Payload, lists: Lists) -> dict[str, float]:
-    """Cut each list, normalise it step by step, give the missing their value, add."""
-    cut = [top(scores, r["limit"]) for scores, r in zip(lists, document["rankers"], strict=True)]
-    docs = every_doc(cut)
-    columns = []
-    for scores, ranker in zip(cut, document["rankers"], strict=True):
-        normalizer: Normalizer = ranker["normalizer"]
-        columns.append(filled(normalized(scores, normalizer), docs, normalizer))
-    return add_weighted(columns, [ranker["weight"] for ranker in document["rankers"]])
+    """Return the statement with a line for each parameter before it."""
+    lines = [f"-- ${i}: {what}\n" for i, what in enumerate(document["parameters"], start=1)]
+    return "".join(lines) + fusion_statement(document, _POSTGRESQL, lambda ranker: _list_sql(ranker, document))
 
 
 def _list_sql(ranker: Payload, document: Payload) -> str:
@@ -189,18 +59,14 @@ def _list_sql(ranker: Payload, document: Payload) -> str:
             f"  FROM {table} ORDER BY {field} {operator} {placeholder} LIMIT {limit}"
         )
     words = f"plainto_tsquery({ranker['language']}, {placeholder})"
+    if ranker["match"] == "any":  # plainto_tsquery parts its words by & only, and no word has a space in it
+        words = f"replace({words}::text, ' & ', ' | ')::tsquery"
     text = f"to_tsvector({ranker['language']}, {field})"
     return (
         f"  SELECT {key} AS id, ts_rank_cd({text}, {words})::float8 AS score\n"
         f"  FROM {table} WHERE {text} @@ {words}\n"
         f'  ORDER BY score DESC, {key}::text COLLATE "C" DESC LIMIT {limit}'
     )
-
-
-def _missing_sql(normalizer: Normalizer, i: int) -> str:
-    if normalizer.missing == "minimum":
-        return f"(SELECT min(score) FROM ranker{i}), 0"
-    return repr(float(normalizer.missing))
 
 
 def _ranker(part: Part, parameters: list[str], order: Order) -> dict[str, Any]:
@@ -218,6 +84,7 @@ def _ranker(part: Part, parameters: list[str], order: Order) -> dict[str, Any]:
         "field": sql_name(part.settings["field"], f"{part.ranker}.field"),
         "metric": part.settings["metric"],
         "language": sql_text(order.settings["language"]),
+        "match": order.settings["match"],
         "parameter": 0 if what is None else parameters.index(what) + 1,
         "normalizer": part.normalizer,
     }
@@ -229,19 +96,10 @@ TARGETS = (
         name="pgvector",
         title="PostgreSQL with pgvector",
         versions="PostgreSQL 12 and later, pgvector 0.5 and later",
-        techniques=tuple(
-            Technique(
-                kind,
-                Normalizer(kind, lower=0.0, upper=1.0) if kind == "affine" else Normalizer(kind),
-                _FREE,
-                bounds=frozenset({"apply", "clip", "within"}),
-                whole={"ddof": (0, 1)},
-            )
-            for kind in _KINDS
-        ),
+        techniques=sql_techniques(_POSTGRESQL),
         window=Window(None, each=True),
         weights=Weights(least=None),
-        code=Code(compose, simulate, render),
+        code=Code(compose, simulate_statement, render),
         file=SQL,
         guide=Guide(
             index="""CREATE EXTENSION vector;
@@ -265,6 +123,9 @@ CREATE INDEX ON articles USING hnsw (embedding vector_cosine_ops);""",
             Setting("table", "articles", "the table, spelt exactly; schema.table is understood", "name"),
             Setting("id", "id", "the column of document ids", "name"),
             Setting("language", "english", "the text search configuration", "name"),
+            Setting(
+                "match", "any", "whether a document needs any or all of the query's words", choices=("any", "all")
+            ),
         ),
         ranker_settings=(
             Setting(
@@ -278,6 +139,8 @@ CREATE INDEX ON articles USING hnsw (embedding vector_cosine_ops);""",
         ),
         notes=(
             "SQL expresses every normaliser, so any model can be exported here exactly.",
+            "A document matches with any of the query's words. With `--set match=all` it needs all of them; of a "
+            "question in plain language few documents have them.",
             "ts_rank_cd is not BM25: train on the scores that this statement computes.",
             "An approximate index may return other neighbours than an exact search; an hnsw index returns no more "
             "than hnsw.ef_search, which is 40 unless it is set: set it to the window.",
