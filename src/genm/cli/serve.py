@@ -126,7 +126,7 @@ def run(
     with _extra():
         import msgspec
 
-        from genm.serve.app import Limits
+        from genm.serve.http import Limits
         from genm.serve.learner import Rules
         from genm.serve.server import Settings, serve, stored_rules
 

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from genm.errors import InputError, StoreError
 from genm.io import PathLike
@@ -203,7 +203,7 @@ class JudgmentStore:
                         f"key {key[:60]!r}: expected the opinion that it names; found another. Use a new key."
                     )
                 return stored
-            return self._append(key, *said, undoes=None)
+            return self._append(key, said, undoes=None)
 
     def undo(self, judge: str, *, key: str) -> Opinion | None:
         """Take the judge's last opinion back and return it; None where there is none."""
@@ -219,12 +219,12 @@ class JudgmentStore:
             if not last:
                 return None
             one = last[0]
-            self._append(key, judge, one.source, *one.pair, "undo", None, None, "", undoes=one.sequence)
+            self._append(key, (judge, one.source, *one.pair, "undo", None, None, ""), undoes=one.sequence)
             return one
 
-    def _append(self, key: str, *said: object, undoes: int | None) -> Opinion:
+    def _append(self, key: str, said: tuple[Any, ...], *, undoes: int | None) -> Opinion:
         sequence = 1 + (self._connection.execute("SELECT MAX(sequence) FROM opinions").fetchone()[0] or 0)
-        row = Opinion(sequence, key, time.time_ns() // 1_000_000, *said, undoes=undoes)  # type: ignore[arg-type]
+        row = Opinion(*(sequence, key, time.time_ns() // 1_000_000, *said, undoes))
         self._connection.execute(f"INSERT INTO opinions ({_COLUMNS}) VALUES ({_MARKS})", astuple(row))  # noqa: S608
         return row
 
