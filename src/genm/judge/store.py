@@ -57,6 +57,13 @@ CREATE TABLE IF NOT EXISTS opinions (
     CHECK ((action = 'undo') = (undoes IS NOT NULL))
 ) STRICT
 """
+_ANSWERS = """
+CREATE TABLE IF NOT EXISTS answers (
+    key TEXT PRIMARY KEY,
+    source TEXT NOT NULL,
+    body BLOB NOT NULL
+) STRICT
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +150,7 @@ class JudgmentStore:
                 self._connection.execute(f"PRAGMA application_id = {_APPLICATION}")
                 self._connection.execute(f"PRAGMA user_version = {_SCHEMA}")
                 self._connection.execute(_TABLE)
+                self._connection.execute(_ANSWERS)
                 self._connection.execute("CREATE INDEX IF NOT EXISTS by_judge ON opinions (judge, sequence)")
 
     def _one(self, sql: str) -> int:
@@ -247,6 +255,20 @@ class JudgmentStore:
         sql = f"SELECT {_COLUMNS} FROM opinions WHERE sequence > ? ORDER BY sequence"  # noqa: S608
         with self._lock:
             return self._fetch(sql, after)
+
+    def keep_answer(self, key: str, source: str, body: bytes) -> None:
+        """Keep what a model answered, under a key made of what it was asked."""
+        with self._lock, self._writing():
+            self._connection.execute("INSERT OR IGNORE INTO answers VALUES (?, ?, ?)", (key, source, body))
+
+    def answers(self, source: str) -> dict[str, bytes]:
+        """Return the answers of a model, by the keys of what it was asked."""
+        with self._lock:
+            try:
+                rows = self._connection.execute("SELECT key, body FROM answers WHERE source = ?", (source,))
+                return {key: bytes(body) for key, body in rows}
+            except sqlite3.Error as error:
+                raise StoreError(f"{self.path}: {error}. Restore a copy of the file.") from error
 
     def opinions(self) -> list[Opinion]:
         """Return what stands: the last opinion of each judge on each pair that was not taken back."""
