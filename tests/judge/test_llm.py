@@ -9,11 +9,10 @@ import pytest
 pytest.importorskip("httpx", reason="needs the extra serve")
 
 from genm.errors import InputError
+from genm.judge.calibration import calibrate, calibration_of
 from genm.judge.llm import (
     RUBRIC,
     LanguageModel,
-    calibrate,
-    calibration_of,
     is_suspicious,
     judge_by_model,
     plan_judging,

@@ -13,6 +13,8 @@ said is ever lost, and several judges, people or programs, can work on one file 
 | undo | takes the judge's last opinion back |
 """
 
+import csv
+import io
 import os
 import sqlite3
 import threading
@@ -24,8 +26,11 @@ from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+import msgspec
+
 from genm.errors import InputError, StoreError
 from genm.io import PathLike
+from genm.read import write_qrels
 from genm.records import Qrels
 
 Action = Literal["grade", "unsure", "skip", "decide", "undo"]
@@ -336,6 +341,25 @@ def qrels_of(judgments: Iterable[Judgment]) -> Qrels:
     for one in judgments:
         table.setdefault(one.query, {})[one.document] = one.grade
     return Qrels.from_dict(table)
+
+
+def judgments_as(store: JudgmentStore, form: str) -> bytes:
+    """Return the judgments as TREC qrels (trec), a table with their sources (csv), or every opinion (jsonl)."""
+    if form == "jsonl":
+        return b"".join(msgspec.json.encode(row) + b"\n" for row in store.log())
+    judgments = store.judgments()
+    if form == "trec":
+        lines = io.BytesIO()
+        write_qrels(qrels_of(judgments), lines)
+        return lines.getvalue()
+    if form != "csv":
+        raise InputError(f"format {form!r}: expected one of trec, csv, jsonl.")
+    table = io.StringIO()
+    writer = csv.writer(table, lineterminator="\n")
+    writer.writerow(("query_id", "doc_id", "relevance", "source", "confidence", "judges"))
+    for one in judgments:
+        writer.writerow((one.query, one.document, one.grade, one.source, f"{one.confidence:.4g}", one.n_judges))
+    return table.getvalue().encode()
 
 
 def _check_opinion(

@@ -4,8 +4,6 @@ Scores and rankers are never sent to the page, so they cannot influence a judge.
 """
 
 import asyncio
-import csv
-import io
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Literal
 
@@ -18,8 +16,7 @@ from starlette.types import ASGIApp
 
 from genm.judge.agreement import agreement_of
 from genm.judge.session import Pair, Progress, Session
-from genm.judge.store import GRADES, qrels_of, settle
-from genm.read import write_qrels
+from genm.judge.store import GRADES, judgments_as
 from genm.serve.http import EXCEPTION_HANDLERS, Limits, SafeHeaders, answer_or_refuse, asset, read_body
 from genm.serve.messages import Body, RequestError, invalid
 from genm.serve.security import Caller, Gate, Tokens
@@ -167,39 +164,13 @@ class JudgingApplication:
 
     def _judgments(self, _: str, __: None, request: Request) -> Response:
         form = request.query_params.get("format", "trec")
-        if form not in FORMATS:
-            raise invalid("query.format", f"one of {', '.join(FORMATS)}", f"{form[:20]!r}", "Check the address.")
-        content, kind = FORMATS[form](self.session), MEDIA[form]
+        if form not in MEDIA:
+            raise invalid("query.format", f"one of {', '.join(MEDIA)}", f"{form[:20]!r}", "Check the address.")
+        content, kind = judgments_as(self.session.store, form), MEDIA[form]
         disposition = f'attachment; filename="judgments.{form if form != "trec" else "qrels"}"'
         return Response(content, media_type=kind, headers={"content-disposition": disposition})
 
 
-def _as_trec(session: Session) -> bytes:
-    out = io.BytesIO()
-    write_qrels(qrels_of(settle(session.store.opinions())), out)
-    return out.getvalue()
-
-
-def _as_csv(session: Session) -> bytes:
-    return judgments_csv(session).encode()
-
-
-def judgments_csv(session: Session) -> str:
-    """Return the judgments with where they come from, as CSV."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(("query_id", "doc_id", "relevance", "source", "confidence", "judges"))
-    for one in settle(session.store.opinions()):
-        writer.writerow((one.query, one.document, one.grade, one.source, f"{one.confidence:.4g}", one.n_judges))
-    return out.getvalue()
-
-
-def _as_jsonl(session: Session) -> bytes:
-    return b"".join(msgspec.json.encode(row) + b"\n" for row in session.store.log())
-
-
-FORMATS: dict[str, Callable[[Session], bytes]] = {"trec": _as_trec, "csv": _as_csv, "jsonl": _as_jsonl}
-"""TREC qrels; a table with sources; the whole log of opinions."""
 MEDIA = {"trec": "text/plain; charset=utf-8", "csv": "text/csv; charset=utf-8", "jsonl": "application/jsonl"}
 
 
