@@ -9,8 +9,9 @@ import uvicorn
 from serve.cases import model
 from starlette.testclient import TestClient
 
-from genm.serve.app import Limits, create_app
+from genm.serve.app import create_app
 from genm.serve.engine import Engine, Feedback
+from genm.serve.http import Limits
 from genm.serve.learner import Rules
 from genm.serve.server import TimedProtocol
 from genm.serve.service import Service

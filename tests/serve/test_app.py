@@ -12,7 +12,7 @@ from serve.cases import RANKERS, judged, lists, model
 
 from genm.evaluate import evaluate_run
 from genm.read import qrels_from_dict, run_from_dict
-from genm.serve.app import Limits
+from genm.serve.http import Limits
 from genm.serve.interleaving import team_draft
 from genm.serve.learner import Rules
 

@@ -22,7 +22,7 @@ from genm.cli.app import app
 from genm.client import Client
 from genm.model import save_model
 from genm.serve import server
-from genm.serve.app import Limits
+from genm.serve.http import Limits
 
 
 def genm(*words):

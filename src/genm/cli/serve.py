@@ -74,7 +74,7 @@ class ServeVerbs(TyperGroup):
 
 
 @contextmanager
-def _extra() -> Iterator[None]:
+def needs_serve_extra() -> Iterator[None]:
     """Name the extra where a package is missing."""
     try:
         yield
@@ -123,10 +123,10 @@ def run(
     ] = None,
 ) -> None:
     """Serve until a signal comes."""
-    with _extra():
+    with needs_serve_extra():
         import msgspec
 
-        from genm.serve.app import Limits
+        from genm.serve.http import Limits
         from genm.serve.learner import Rules
         from genm.serve.server import Settings, serve, stored_rules
 
@@ -153,7 +153,7 @@ def run(
 
 def check(store: StorePlace, output: Output = Format.table) -> None:
     """Replay, compare, print; exit with 2 where something does not fit."""
-    with _extra():
+    with needs_serve_extra():
         from genm.serve.replay import check_store
         from genm.serve.server import existing_store
     with existing_store(store) as opened:
@@ -174,7 +174,7 @@ def backup(
     store: StorePlace, target: Annotated[str, typer.Option("--output", "-o", help="The new file.", metavar="FILE")]
 ) -> None:
     """Copy and tell."""
-    with _extra():
+    with needs_serve_extra():
         from genm.serve.server import copy_to, existing_store
     with existing_store(store) as opened:
         n = copy_to(opened, target)
@@ -185,7 +185,7 @@ def restore(
     source: Annotated[str, typer.Argument(help="The backup.", metavar="BACKUP")], store: StorePlace
 ) -> None:
     """Check, copy and tell."""
-    with _extra():
+    with needs_serve_extra():
         from genm.serve.replay import check_store
         from genm.serve.server import copy_to, existing_store
     with existing_store(source) as opened:
@@ -207,7 +207,7 @@ def add_token(
     ] = False,
 ) -> None:
     """Make, print."""
-    with _extra():
+    with needs_serve_extra():
         from genm.serve.security import ROLES, Tokens
     roles = role or ["fuse", "feedback"]
     wrong = [one for one in roles if one not in ROLES]
@@ -220,7 +220,7 @@ def add_token(
 
 def list_tokens(tokens: TokensPath = TOKENS_FILE, output: Output = Format.table) -> None:
     """Read, print."""
-    with _extra():
+    with needs_serve_extra():
         from genm.serve.security import Tokens
     rows = [(name, " ".join(roles), "yes" if trusted else "no") for name, roles, trusted in Tokens(tokens).names()]
     show(
@@ -237,14 +237,14 @@ def withdraw_token(
     name: Annotated[str, typer.Argument(help="Whose it is.", metavar="NAME")], tokens: TokensPath = TOKENS_FILE
 ) -> None:
     """Withdraw, tell."""
-    with _extra():
+    with needs_serve_extra():
         from genm.serve.security import Tokens
     Tokens(tokens).withdraw(name)
     say(f"withdrew {name}")
 
 
 def _client(url: str, token: str | None) -> "Client":
-    with _extra():
+    with needs_serve_extra():
         from genm.client import Client
     return Client(url, token=token or os.environ.get("GENM_TOKEN") or None)
 

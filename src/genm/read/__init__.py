@@ -2,7 +2,7 @@
 
 from genm.read.beir import read_beir
 from genm.read.letor import Letor, read_letor
-from genm.read.readers import read_qrels, read_query_weights, read_run
+from genm.read.readers import read_qrels, read_query_weights, read_run, read_texts
 from genm.read.tables import qrels_from_dict, qrels_from_frame, run_from_dict, run_from_frame
 from genm.read.write import write_qrels, write_run, write_texts
 
@@ -15,6 +15,7 @@ __all__ = [
     "read_qrels",
     "read_query_weights",
     "read_run",
+    "read_texts",
     "run_from_dict",
     "run_from_frame",
     "write_qrels",

@@ -1,4 +1,4 @@
-"""read_run, read_qrels and read_query_weights: find the format of a source and read it."""
+"""read_run, read_qrels, read_texts and read_query_weights: find the format of a source and read it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -24,6 +24,7 @@ from genm.read.tables import (
     run_from_dict,
     run_from_frame,
 )
+from genm.read.texts import parse_texts
 from genm.read.trec import QRELS, RUN, WEIGHTS, Shape, first_tag, looks_like, read_rows
 from genm.records import Qrels, Run
 
@@ -142,6 +143,12 @@ def read_qrels(
     report = Diagnostics(name_of(source), lenient=lenient)
     opened = open_source(source, report, progress)
     return as_qrels(source_rows(opened, format, QRELS, report, progress), report, grades)
+
+
+def read_texts(source: FileSource, *, lenient: bool = False, progress: Progress = silent) -> dict[str, str]:
+    """Read texts with ids: JSON lines, a table, lines of `id TAB text`, TREC documents or topics."""
+    report = Diagnostics(name_of(source), lenient=lenient)
+    return parse_texts(open_source(source, report, progress), report, progress)
 
 
 def read_query_weights(source: FileSource) -> dict[str, float]:

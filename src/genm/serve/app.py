@@ -5,20 +5,18 @@ import contextlib
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
-from importlib.resources import files
 from typing import Annotated, Any, TypeVar
 
 import msgspec
 from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp
 
-from genm.errors import GenmError, StoreError
+from genm.errors import StoreError
 from genm.serve.guards import RequestRate
+from genm.serve.http import EXCEPTION_HANDLERS, Limits, SafeHeaders, answer_or_refuse, asset, read_body
 from genm.serve.messages import (
     ActionAnswer,
     Body,
@@ -39,7 +37,7 @@ from genm.serve.messages import (
     invalid,
 )
 from genm.serve.openapi import Operation, describe
-from genm.serve.security import ANSWER_POLICY, PAGE_POLICY, SECURITY_HEADERS, Caller, Gate, Tokens
+from genm.serve.security import Caller, Gate, Tokens
 from genm.serve.service import Overview, Service
 
 _log = logging.getLogger("genm.serve")
@@ -54,18 +52,6 @@ _BEAT = 1.0
 
 PositiveInt = Annotated[int, msgspec.Meta(ge=1, le=2**53)]
 Limit = Annotated[int, msgspec.Meta(ge=1, le=1000)]
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What one client may ask of the service."""
-
-    max_body: int = 16 * 1024 * 1024
-    """Bytes."""
-    body_seconds: float = 10.0
-    """The whole body must be there within this time."""
-    rate: float = 2000.0
-    """Requests per second of one client; 0 is without limit."""
 
 
 class Health(msgspec.Struct):
@@ -138,13 +124,13 @@ class Application:
             ("/page.css", "page.css", "text/css"),
             ("/page.js", "page.js", "text/javascript"),
         ):
-            routes.append(Route(path, _asset(name, kind), methods=["GET"]))
+            routes.append(Route(path, asset(name, kind), methods=["GET"]))
         app = Starlette(
             routes=routes,
-            exception_handlers={HTTPException: _not_routed, Exception: _failed},
+            exception_handlers=EXCEPTION_HANDLERS,
             lifespan=self._lifespan,
         )
-        return _SafeHeaders(app)
+        return SafeHeaders(app)
 
     @contextlib.asynccontextmanager
     async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
@@ -159,7 +145,7 @@ class Application:
             begun = time.perf_counter()
             status = 500
             try:
-                response = await self._respond(operation, body, known, handler, request)
+                response = await answer_or_refuse(lambda: self._answer(operation, body, known, handler, request))
                 status = response.status_code
                 return response
             finally:
@@ -167,34 +153,21 @@ class Application:
 
         return respond
 
-    async def _respond(
+    async def _answer(
         self, operation: Operation, body: Body | None, known: set[str], handler: Handler, request: Request
-    ) -> Response:
-        try:
-            caller = Caller("", frozenset(), trusted=False)
-            if not operation.is_open:
-                if self.gate.tokens is not None:
-                    self.gate.tokens.refresh()
-                caller = self.gate.caller(request.headers, operation.role)
-                self._check_rate(caller)
-            strange = next((name for name in request.query_params if name not in known), None)
-            if strange is not None:
-                expected = f"only {', '.join(sorted(known))}" if known else "none"
-                raise invalid("query", expected, f"{strange[:60]!r}", "Check the address.")
-            content = None if body is None else await self._read(request)
-            answer = await handler(caller, content if body is None else (body, content), request)
-            return answer if isinstance(answer, Response) else json_response(answer)
-        except RequestError as error:
-            return refusal_response(error)
-        except StoreError as error:
-            return refusal_response(
-                RequestError(503, "store", "the store", "that it can be written and read", str(error),
-                             "Nothing was acknowledged. Send the request again, with the same key.")
-            )  # fmt: skip
-        except GenmError as error:
-            return refusal_response(invalid("body", "usable input", str(error), "Correct it."))
-        except ClientDisconnect:
-            return Response(status_code=400)
+    ) -> Any:
+        caller = Caller("", frozenset(), trusted=False)
+        if not operation.is_open:
+            if self.gate.tokens is not None:
+                self.gate.tokens.refresh()
+            caller = self.gate.caller(request.headers, operation.role)
+            self._check_rate(caller)
+        strange = next((name for name in request.query_params if name not in known), None)
+        if strange is not None:
+            expected = f"only {', '.join(sorted(known))}" if known else "none"
+            raise invalid("query", expected, f"{strange[:60]!r}", "Check the address.")
+        content = None if body is None else await read_body(request, self.limits)
+        return await handler(caller, content if body is None else (body, content), request)
 
     def _check_rate(self, caller: Caller) -> None:
         wait = self.rate.wait(caller.name, time.monotonic())
@@ -203,37 +176,6 @@ class Application:
                 429, "rate", "client", f"at most {self.rate.rate:g} requests a second", "more",
                 f"Send it again in {max(1, round(wait))} s.",
             )  # fmt: skip
-
-    async def _read(self, request: Request) -> bytes:
-        """Return the body, unless it is too large, too slow or of another kind."""
-        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind != "application/json":
-            raise RequestError(
-                415, "media", "header Content-Type", "application/json", f"{kind[:60]!r}", "Send JSON and say so."
-            )
-        packed = request.headers.get("content-encoding", "identity").lower()
-        if packed != "identity":
-            raise RequestError(
-                415, "media", "header Content-Encoding", "none", f"{packed[:60]!r}", "Send the body unpacked."
-            )
-        limit = self.limits.max_body
-        announced = request.headers.get("content-length", "0")
-        if announced.isascii() and announced.isdigit() and int(announced) > limit:
-            raise _too_large(limit, f"{int(announced):,}")
-        parts, size = [], 0
-        try:
-            async with asyncio.timeout(self.limits.body_seconds):
-                async for part in request.stream():
-                    size += len(part)
-                    if size > limit:
-                        raise _too_large(limit, "more")
-                    parts.append(part)
-        except TimeoutError:
-            raise RequestError(
-                408, "slow", "body", f"all of it within {self.limits.body_seconds:g} s", f"{size:,} bytes by then",
-                "Send it faster, or in parts.",
-            ) from None  # fmt: skip
-        return parts[0] if len(parts) == 1 else b"".join(parts)
 
     async def _fuse(self, _: Caller, given: tuple[Body, bytes], __: Request) -> bytes:
         return await _work(given, lambda body: _encoder.encode(self.service.fuse(body)))
@@ -321,30 +263,6 @@ def _number(request: Request, name: str, kind: Any, default: int | None) -> int 
         raise invalid(f"query.{name}", "a positive integer", f"{text[:40]!r}", f"{error}.") from None
 
 
-def json_response(answer: Any, status: int = 200) -> Response:
-    """Return an answer as JSON; bytes are JSON already."""
-    content = answer if isinstance(answer, bytes) else _encoder.encode(answer)
-    return Response(content, status, media_type="application/json")
-
-
-def refusal_response(error: RequestError) -> Response:
-    """Return the answer to a refused request."""
-    response = json_response(error.answer(), error.status)
-    if error.status == 401:
-        response.headers["www-authenticate"] = "Bearer"
-    if error.status in (429, 503):
-        response.headers["retry-after"] = "1"
-    if error.status in (408, 413, 415):
-        response.headers["connection"] = "close"  # the rest of the body is not read
-    return response
-
-
-def _too_large(limit: int, found: str) -> RequestError:
-    return RequestError(
-        413, "size", "body", f"at most {limit:,} bytes", found, "Send fewer documents or events at a time."
-    )
-
-
 def _by_method(
     methods: dict[str, Callable[[Request], Awaitable[Response]]],
 ) -> Callable[[Request], Awaitable[Response]]:
@@ -355,56 +273,6 @@ def _by_method(
         return await methods["GET" if request.method == "HEAD" else request.method](request)
 
     return respond
-
-
-def _asset(name: str, kind: str) -> Callable[[Request], Awaitable[Response]]:
-    content = files("genm.serve").joinpath("assets", name).read_bytes()
-
-    async def respond(_: Request) -> Response:
-        return Response(
-            content, media_type=f"{kind}; charset=utf-8", headers={"content-security-policy": PAGE_POLICY}
-        )
-
-    return respond
-
-
-async def _not_routed(request: Request, error: Exception) -> Response:
-    status = error.status_code if isinstance(error, HTTPException) else 404
-    code, expected = ("method", "another method") if status == 405 else ("path", "a path of /openapi.json")
-    found = f"{request.method} {request.url.path[:80]!r}"
-    response = refusal_response(RequestError(status, code, "address", expected, found, "Check the address."))
-    if isinstance(error, HTTPException) and error.headers:
-        response.headers.update(error.headers)
-    return response
-
-
-async def _failed(request: Request, error: Exception) -> Response:
-    _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
-    return refusal_response(
-        RequestError(500, "internal", "the service", "no error of our own", type(error).__name__, "Report it.")
-    )
-
-
-class _SafeHeaders:
-    """Adds the security headers to every answer."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-
-        async def send_with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = list(message.get("headers", ()))
-                if not any(name == b"content-security-policy" for name, _ in headers):
-                    headers.append((b"content-security-policy", ANSWER_POLICY.encode()))
-                message["headers"] = [*headers, *SECURITY_HEADERS]
-            await send(message)
-
-        await self.app(scope, receive, send_with_headers)
 
 
 def create_app(service: Service, *, tokens: Tokens | None, hosts: tuple[str, ...], limits: Limits) -> ASGIApp:

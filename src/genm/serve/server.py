@@ -11,12 +11,14 @@ from pathlib import Path
 
 import msgspec
 import uvicorn
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from genm.errors import InputError, MissingExtraError, StoreError
 from genm.model import load_model
-from genm.serve.app import Limits, create_app
+from genm.serve.app import create_app
 from genm.serve.engine import Engine
+from genm.serve.http import Limits
 from genm.serve.learner import Rules
 from genm.serve.security import Tokens, is_loopback
 from genm.serve.service import Service
@@ -67,19 +69,24 @@ def store_place(settings: Settings) -> str:
 
 def check_settings(settings: Settings) -> Tokens | None:
     """Refuse settings that are not safe; returns the tokens, None where none are needed."""
-    tokens = None if settings.tokens is None else Tokens(settings.tokens)
-    if tokens is not None and not len(tokens):
-        raise InputError(
-            f"--tokens {settings.tokens}: expected at least one token; found none. "
-            f"Make one with: genm serve token add NAME --tokens {settings.tokens}"
-        )
-    if tokens is None and not is_loopback(settings.host):
-        raise InputError(
-            f"--host {settings.host}: expected --tokens FILE, because other machines can reach this address. "
-            f"Make a token with: genm serve token add NAME --tokens FILE"
-        )
     if (settings.certificate is None) != (settings.private_key is None):
         raise InputError("--tls-cert and --tls-key: expected both or none.")
+    return tokens_for(settings.host, settings.tokens)
+
+
+def tokens_for(host: str, path: str | None) -> Tokens | None:
+    """Return the tokens of a file, None without one; an address that other machines can reach needs a token."""
+    tokens = None if path is None else Tokens(path)
+    if tokens is not None and not len(tokens):
+        raise InputError(
+            f"--tokens {path}: expected at least one token; found none. "
+            f"Make one with: genm serve token add NAME --tokens {path}"
+        )
+    if tokens is None and not is_loopback(host):
+        raise InputError(
+            f"--host {host}: expected --tokens FILE, because other machines can reach this address. "
+            f"Make a token with: genm serve token add NAME --tokens FILE"
+        )
     return tokens
 
 
@@ -132,30 +139,50 @@ def serve(settings: Settings, ready: Callable[[str], None] = lambda _: None) -> 
         service.warm_up()
         hosts = ("127.0.0.1", "localhost", "::1", settings.host, *settings.hosts)
         app = create_app(service, tokens=tokens, hosts=tuple(dict.fromkeys(hosts)), limits=settings.limits)
-        config = uvicorn.Config(
+        listen(
             app,
-            host=settings.host,
-            port=settings.port,
-            http=TimedProtocol,
-            ws="none",
-            lifespan="on",
-            log_level=logging.WARNING,
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            timeout_keep_alive=15,
-            timeout_graceful_shutdown=10,
-            limit_concurrency=2048,
-            backlog=2048,
-            ssl_certfile=settings.certificate,
-            ssl_keyfile=settings.private_key,
+            settings.host,
+            settings.port,
+            certificate=settings.certificate,
+            private_key=settings.private_key,
+            ready=ready,
         )
-        try:
-            _Server(config, ready).run()
-        except (OSError, ssl.SSLError) as error:
-            raise InputError(f"--host {settings.host} --port {settings.port}: {error}.") from error
     finally:
         engine.stop()
+
+
+def listen(
+    app: ASGIApp,
+    host: str,
+    port: int,
+    *,
+    certificate: str | None,
+    private_key: str | None,
+    ready: Callable[[str], None],
+) -> None:
+    """Answer requests until a signal comes; `ready` is called with the address once they are answered."""
+    config = uvicorn.Config(
+        app,
+        host=host,
+        port=port,
+        http=TimedProtocol,
+        ws="none",
+        lifespan="on",
+        log_level=logging.WARNING,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=15,
+        timeout_graceful_shutdown=10,
+        limit_concurrency=2048,
+        backlog=2048,
+        ssl_certfile=certificate,
+        ssl_keyfile=private_key,
+    )
+    try:
+        _Server(config, ready).run()
+    except (OSError, ssl.SSLError) as error:
+        raise InputError(f"--host {host} --port {port}: {error}.") from error
 
 
 class _Server(uvicorn.Server):
