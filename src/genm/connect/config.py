@@ -6,6 +6,7 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping
+from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -115,14 +116,18 @@ class PullConfig(Strict, frozen=True, kw_only=True):
         }
 
 
-def read_config(source: str | os.PathLike[str] | Mapping[str, Any], **overrides: Any) -> PullConfig:
+def read_config(
+    source: str | os.PathLike[str] | Mapping[str, Any], *, place: str | None = None, **overrides: Any
+) -> PullConfig:
     """Return the configuration of a TOML file or a dictionary; `overrides` replace its keys.
+
+    `place` names the source in messages.
 
     Raises:
         InputError: The file cannot be read, has unknown keys or wrong values, or contains a secret.
     """
-    place = "configuration" if isinstance(source, Mapping) else os.fspath(source)
-    document = {**(dict(source) if isinstance(source, Mapping) else _toml(Path(source)))}
+    place = place or ("configuration" if isinstance(source, Mapping) else os.fspath(source))
+    document = dict(source) if isinstance(source, Mapping) else read_toml(source)
     document |= {name: value for name, value in overrides.items() if value is not None}
     check_no_secrets(document, place)
     for name in ("engine", "address", "rankers"):
@@ -144,7 +149,9 @@ def read_config(source: str | os.PathLike[str] | Mapping[str, Any], **overrides:
     return config
 
 
-def _toml(path: Path) -> dict[str, Any]:
+def read_toml(source: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return the keys of a TOML file, unchecked."""
+    path = Path(source)
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -167,6 +174,11 @@ def _fault(message: str) -> str:
         return f"{where}expected known keys; found {found[1]!r}. docs/pull.md lists the keys."
     what, _, where = message.partition(" - at `$.")
     return f"{where.rstrip('`') + ': ' if where else ''}{what[:1].lower()}{what[1:]}. docs/pull.md lists the keys."
+
+
+def example_config(engine: str) -> str:
+    """Return a commented configuration for an engine, as `genm pull --init` writes it."""
+    return (files("genm.connect") / "examples" / f"{check_engine(engine)}.toml").read_text(encoding="utf-8")
 
 
 def digests(parts: Mapping[str, Any]) -> dict[str, str]:

@@ -3,7 +3,7 @@
 import math
 import numbers
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -86,14 +86,18 @@ class Engine(ABC):
         self.close()
 
     def search(
-        self, template: Template, query: str, vector: Iterable[float] | None = None, depth: int = 100
+        self,
+        template: Template,
+        query: str,
+        vector: Iterable[float] | Mapping[str, Any] | None = None,
+        depth: int = 100,
     ) -> list[tuple[str, float]]:
         """Return the documents and raw scores of one sub-query, best first, as the engine orders them.
 
         Args:
             template: The sub-query in the engine's own language, with `$query` and `$vector` in it.
             query: The query's text.
-            vector: The query's vector, for a template that has `$vector`.
+            vector: The query's vector, for a template that has `$vector`; a sparse one has `indices` and `values`.
             depth: How many documents to ask for.
 
         Raises:
@@ -101,7 +105,12 @@ class Engine(ABC):
             InputError: The template or the depth cannot be used.
         """
         place = f"{self.name} template"
-        values = Values("query", query, None if vector is None else tuple(map(float, vector)), check_depth(depth))
+        values = Values(
+            "query",
+            query,
+            vector if vector is None or isinstance(vector, Mapping) else tuple(map(float, vector)),
+            check_depth(depth),
+        )
         answer = self.ask(self.read_template(template, place), values)
         if answer.partial:
             raise EngineError(

@@ -97,10 +97,8 @@ class JsonClient:
         self.name, self.access = name, access
         self._httpx = load_library("httpx", f"{name} over HTTP", extra)
         headers = {"accept": "application/json", **access.headers}
-        if access.token:
-            headers["authorization"] = f"Bearer {access.token}"
-        if access.api_key:
-            headers["authorization"] = f"ApiKey {access.api_key}"
+        if access.token or access.api_key:
+            headers["authorization"] = f"Bearer {access.token or access.api_key}"
         url = access.url()
         self._http = self._httpx.Client(
             base_url=url,

@@ -41,7 +41,7 @@ PARTIAL = ":partial"
 
 
 class PullOptions(TypedDict, total=False):
-    """What `pull` takes by name; everything but the last four is a key of the configuration too."""
+    """What `pull` takes by name; all but the last five are keys of the configuration too."""
 
     depth: int
     page_size: int | None
@@ -52,6 +52,7 @@ class PullOptions(TypedDict, total=False):
     duplicates: str
     id_field: str | None
     texts: tuple[str, ...] | bool
+    inputs: tuple[str, ...]
     resume: bool
     allow_partial: bool
     allow_changes: bool
@@ -146,7 +147,8 @@ def pull(
         progress: Called after each search.
         **options: depth; duplicates ("error", "max", "first" or "last"); concurrency, rate (searches a second),
             retries, timeout, page_size; id_field; texts; resume; allow_partial (keep answers of a part of the
-            index); allow_changes (keep lists though the index changed); skip_failed (leave failed queries out).
+            index); allow_changes (keep lists though the index changed); skip_failed (leave failed queries out);
+            inputs (more files that must not be written over).
 
     Raises:
         InputError: The configuration, the queries or the vectors cannot be used.
@@ -158,6 +160,7 @@ def pull(
         raise InputError(
             f"{unknown[0]}: expected one of {', '.join(PullOptions.__annotations__)}; found another name."
         )
+    inputs = tuple(given.pop("inputs", ()))
     rules = _Rules(**{name: bool(given.pop(name)) for name in _Rules._fields if name in given})
     with ExitStack() as stack:
         if isinstance(source, PullConfig | str | os.PathLike) or (
@@ -166,6 +169,7 @@ def pull(
             plan, speed = _engine_plan(source, queries, vectors, given, progress, stack)
         else:
             plan, speed = _python_plan(source, queries, vectors, given, progress)
+        plan = plan._replace(inputs=(*plan.inputs, *inputs))
         return _carry_out(plan, speed, rules, output, progress)
 
 
@@ -173,7 +177,10 @@ def _engine_plan(
     source: Any, queries: Any, vectors: Any, given: dict[str, Any], progress: Progress, stack: ExitStack
 ) -> tuple[_Plan, _Speed]:
     """Open the engine, check every template, and read queries and vectors; nothing is asked yet."""
-    config = source if isinstance(source, PullConfig) else read_config(source, **given)
+    if isinstance(source, PullConfig):
+        config = msgspec.structs.replace(source, **given)
+    else:
+        config = read_config(source, **given)
     engine = stack.enter_context(
         connect(engine=config.engine, address=config.address, index=config.index, **config.access_options())
     )

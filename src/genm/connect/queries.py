@@ -24,7 +24,8 @@ from genm.records import Note
 
 LOG_NAMES = (*TEXT_NAMES, "q", "search", "search_term", "user_query")
 VECTOR_NAMES = ("vector", "embedding", "emb")
-Vectors = dict[str, tuple[float, ...]]
+Vectors = dict[str, Any]
+"""A tuple of numbers for each query, or a sparse vector: {"indices": [...], "values": [...]}."""
 Encoder = Callable[[list[str]], Any]
 """Returns one vector for each text."""
 
@@ -183,7 +184,7 @@ def read_vectors(
             f"{place}: expected a vector for every query; found none for {missing[0]!r} and "
             f"{len(missing) - 1:,} others."
         )
-    sizes = {len(found[key]) for key in queries}
+    sizes = {-1 if isinstance(found[key], Mapping) else len(found[key]) for key in queries}
     if len(sizes) > 1:
         raise InputError(f"{place}: expected vectors of one length; found {', '.join(map(str, sorted(sizes)))}.")
     return {key: found[key] for key in queries}
@@ -266,7 +267,9 @@ def _parquet_vectors(path: Path) -> Vectors:
     return {str(name): _checked(row, f"{path}, query {name}") for name, row in pairs}
 
 
-def _checked(vector: Any, place: str) -> tuple[float, ...]:
+def _checked(vector: Any, place: str) -> Any:
+    if isinstance(vector, Mapping):
+        return _checked_sparse(vector, place)
     try:
         row = np.asarray(vector, np.float64)
     except (TypeError, ValueError):
@@ -274,3 +277,13 @@ def _checked(vector: Any, place: str) -> tuple[float, ...]:
     if row.ndim != 1 or not row.size or not np.isfinite(row).all():
         raise InputError(f"{place}: expected a list of finite numbers as vector; found {shown(vector)}.")
     return tuple(row.tolist())
+
+
+def _checked_sparse(vector: Mapping[str, Any], place: str) -> dict[str, list[Any]]:
+    indices, values = vector.get("indices"), vector.get("values")
+    good = isinstance(indices, list) and isinstance(values, list) and len(indices) == len(values)
+    if not good or not all(isinstance(i, int) and i >= 0 for i in indices or ()):
+        raise InputError(
+            f'{place}: expected a sparse vector {{"indices": [...], "values": [...]}}; found {shown(vector)}.'
+        )
+    return {"indices": list(indices or ()), "values": list(_checked(values, place))}

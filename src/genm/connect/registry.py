@@ -12,9 +12,16 @@ from genm.errors import InputError
 
 ENGINES = {
     "elasticsearch": ("elasticsearch", "Elasticsearch"),
+    "lancedb": ("lancedb", "LanceDb"),
+    "milvus": ("milvus", "Milvus"),
+    "mongodb": ("mongodb", "MongoDb"),
     "opensearch": ("elasticsearch", "OpenSearch"),
+    "pgvector": ("pgvector", "Pgvector"),
+    "qdrant": ("qdrant", "Qdrant"),
     "solr": ("solr", "Solr"),
     "sqlite": ("sqlite", "Sqlite"),
+    "vespa": ("vespa", "Vespa"),
+    "weaviate": ("weaviate", "Weaviate"),
 }
 """Module and class of each engine; a module is imported when its engine is used."""
 

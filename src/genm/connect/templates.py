@@ -31,7 +31,8 @@ class Values:
 
     query_id: str
     query: str
-    vector: tuple[float, ...] | None
+    vector: Any
+    """Numbers, or a sparse vector as {"indices": [...], "values": [...]}; None if there is none."""
     depth: int
 
     @property
@@ -48,7 +49,7 @@ class Values:
                     "found "
                     "none. Give vectors: a column of the queries, a file, or a function (see docs/pull.md)."
                 )
-            return list(self.vector)
+            return dict(self.vector) if isinstance(self.vector, Mapping) else list(self.vector)
         if name == "words":
             raise InputError(f"{place}: $words belongs to engines that are asked in SQL. Use $query here.")
         return getattr(self, name)
@@ -100,7 +101,7 @@ def fill_json(template: Any, values: Values, place: str) -> Any:
 def _number_text(values: Values, place: str, found: re.Match[str]) -> str:
     if found[1] == "$$":
         return f"${found[2]}"
-    return json.dumps(values.of(found[2], place))
+    return json.dumps(values.of(found[2], place), separators=(",", ":"))
 
 
 def _check_strings(template: Any, place: str) -> None:
