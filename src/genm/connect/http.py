@@ -64,12 +64,22 @@ def error_text(body: str) -> str:
         ("message",),
         ("detail",),
     ):
-        value: Any = found
-        for key in path:
-            value = value.get(key) if isinstance(value, Mapping) else None
+        value = inside(found, *path)
         if isinstance(value, str):
             return " ".join(value.split())[:300]
     return " ".join(body.split())[:200]
+
+
+def inside(value: Any, *path: str | int) -> Any:
+    """Return what lies at a path of keys and positions inside JSON; None where the answer has another shape."""
+    for key in path:
+        if isinstance(value, Mapping):
+            value = value.get(key)
+        elif isinstance(value, list) and isinstance(key, int) and key < len(value):
+            value = value[key]
+        else:
+            return None
+    return value
 
 
 def parsed_json(name: str, body: bytes, content_type: str) -> dict[str, Any]:

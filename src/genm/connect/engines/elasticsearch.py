@@ -9,13 +9,14 @@ from urllib.parse import quote
 
 from genm.connect.access import Access, load_library
 from genm.connect.engine import Engine, Hit, Page, joined_text
-from genm.connect.http import status_fault, unreachable
+from genm.connect.http import inside, status_fault, unreachable
 from genm.connect.templates import Template, Values, fill_json, read_json_template
 from genm.errors import EngineError, InputError
 
 _OURS = frozenset({"size", "from", "sort", "search_after", "_source", "fields", "pit", "search_pipeline"})
 _WHOLE = frozenset({"query", "retriever"})
 _JSON = {"accept": "application/json", "content-type": "application/json"}
+_COUNTS = (("docs", "count"), ("docs", "deleted"), ("indexing", "index_total"), ("indexing", "delete_total"))
 COPY = "genm"
 """The preference of every search: all go to the same copy of each shard, since copies differ in scores."""
 
@@ -65,7 +66,7 @@ class SearchApi(Engine):
             "_source": fields or False,
         }
         answer = self._send("POST", f"{self._path}/_search", self._parameters(), body)
-        hits = answer.get("hits", {}).get("hits") if isinstance(answer, Mapping) else None
+        hits = inside(answer, "hits", "hits")
         if not isinstance(hits, list):
             raise EngineError(
                 f"{self.name}: expected hits.hits in the answer; found none. Is this the address of {self.name}?"
@@ -73,10 +74,10 @@ class SearchApi(Engine):
         return Page([self._hit(hit) for hit in hits], _missing(answer))
 
     def _hit(self, hit: Any) -> Hit:
-        source = hit.get("_source") or {}
-        doc_id = hit.get("_id") if self.access.id_field is None else _value(source, self.access.id_field)
-        texts = joined_text(_value(source, name) for name in self.access.text_fields)
-        return Hit(doc_id, hit.get("_score"), texts)
+        field = self.access.id_field
+        doc_id = inside(hit, "_id") if field is None else inside(hit, "_source", *field.split("."))
+        texts = joined_text(inside(hit, "_source", *name.split(".")) for name in self.access.text_fields)
+        return Hit(doc_id, inside(hit, "_score"), texts)
 
     def state(self) -> str | None:
         """Return counts of documents, deletions and writes; a user without the right to see them gets None."""
@@ -86,43 +87,29 @@ class SearchApi(Engine):
             if error.fatal:
                 return None
             raise
-        totals = answer.get("_all", {}).get("primaries", {})
-        docs, writes = totals.get("docs", {}), totals.get("indexing", {})
-        return (
-            f"{docs.get('count')} documents, {docs.get('deleted')} deleted, {writes.get('index_total')} writes, "
-            f"{writes.get('delete_total')} deletions"
-        )
+        found = [inside(answer, "_all", "primaries", *path) for path in _COUNTS]
+        return None if found[0] is None else "{} documents, {} deleted, {} writes, {} deletions".format(*found)
 
     def version(self) -> str | None:
         """Return the version of the server."""
         try:
-            found = self._send("GET", "/", {}).get("version", {})
+            number = inside(self._send("GET", "/", {}), "version", "number")
         except EngineError:
             return None
-        return str(found.get("number") or "") or None
+        return None if number is None else str(number)
 
 
-def _value(source: Mapping[str, Any], name: str) -> Any:
-    """Return a field of a document, also an inner one such as `meta.title`."""
-    value: Any = source
-    for part in name.split("."):
-        value = value.get(part) if isinstance(value, Mapping) else None
-    return value
-
-
-def _missing(answer: Mapping[str, Any]) -> str:
+def _missing(answer: Any) -> str:
     """Return which part of the index was not searched; empty if all was."""
-    shards = answer.get("_shards", {})
-    if answer.get("timed_out"):
+    if inside(answer, "timed_out"):
         return "the search timed out"
-    if answer.get("terminated_early"):
+    if inside(answer, "terminated_early"):
         return "the search was terminated early"
-    if shards.get("failed"):
-        reasons = (failure.get("reason", {}) for failure in shards.get("failures") or ())
-        why = next((str(reason.get("reason", ""))[:120] for reason in reasons if isinstance(reason, Mapping)), "")
-        return f"{shards['failed']} of {shards.get('total')} shards failed{f': {why}' if why else ''}"
-    if answer.get("_clusters", {}).get("skipped"):
-        return f"{answer['_clusters']['skipped']} clusters were skipped"
+    if failed := inside(answer, "_shards", "failed"):
+        why = str(inside(answer, "_shards", "failures", 0, "reason", "reason") or "")[:120]
+        return f"{failed} of {inside(answer, '_shards', 'total')} shards failed{f': {why}' if why else ''}"
+    if skipped := inside(answer, "_clusters", "skipped"):
+        return f"{skipped} clusters were skipped"
     return ""
 
 

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from genm.connect.access import Access
 from genm.connect.engine import Engine, Hit, Page, joined_text
-from genm.connect.http import JsonClient
+from genm.connect.http import JsonClient, inside
 from genm.connect.templates import Template, Values, fill_json, read_json_template
 from genm.errors import EngineError, InputError
 
@@ -52,13 +52,13 @@ class Solr(Engine):
             "limit": size,
         }
         answer = self._client.send("POST", f"{self._path}/select", body, {"wt": "json"})
-        docs = answer.get("response", {}).get("docs")
+        docs = inside(answer, "response", "docs")
         if not isinstance(docs, list):
             raise EngineError(
                 f"{self.name}: expected response.docs in the answer; found none. Is this a Solr core?"
             )
-        header = answer.get("responseHeader", {})
-        partial = "partialResults is true" if header.get("partialResults") in (True, "true", "omitted") else ""
+        flag = inside(answer, "responseHeader", "partialResults")
+        partial = "partialResults is true" if flag in (True, "true", "omitted") else ""
         return Page([self._hit(doc) for doc in docs], partial)
 
     def _hit(self, doc: Any) -> Hit:
@@ -77,10 +77,8 @@ class Solr(Engine):
             if error.fatal:
                 return None
             raise
-        index = found.get("index", {})
-        return (
-            f"version {index.get('version')}, {index.get('numDocs')} documents, {index.get('deletedDocs')} deleted"
-        )
+        version, n, deleted = (inside(found, "index", name) for name in ("version", "numDocs", "deletedDocs"))
+        return None if version is None else f"version {version}, {n} documents, {deleted} deleted"
 
     def version(self) -> str | None:
         """Return the version of the server."""
@@ -88,7 +86,8 @@ class Solr(Engine):
             found = self._client.send("GET", "/admin/info/system")
         except EngineError:
             return None
-        return str(found.get("lucene", {}).get("solr-spec-version") or "") or None
+        number = inside(found, "lucene", "solr-spec-version")
+        return None if number is None else str(number)
 
     def close(self) -> None:
         """Close the connections."""

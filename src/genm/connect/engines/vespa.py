@@ -5,7 +5,7 @@ from typing import Any
 
 from genm.connect.access import Access
 from genm.connect.engine import Engine, Hit, Page, joined_text
-from genm.connect.http import JsonClient
+from genm.connect.http import JsonClient, inside
 from genm.connect.templates import Template, Values, fill_json, read_json_template
 from genm.errors import EngineError, InputError
 
@@ -54,24 +54,26 @@ class Vespa(Engine):
                 f"{self.name}: expected root in the answer; found none. Is this the address of Vespa?"
             )
         if errors := root.get("errors"):
-            first = errors[0]
-            said = first.get("message") or first.get("summary") or first
-            raise EngineError(
-                f"{self.name}: {said!s:.300}. See the template.", retry=first.get("code") in _TIMEOUTS
-            )
-        coverage = root.get("coverage", {})
-        share = coverage.get("coverage", 100)
-        partial = "" if share == 100 and coverage.get("full", True) else f"{share} % of the documents were searched"
-        return Page([self._hit(child, feature) for child in root.get("children", ())], partial)
+            said = inside(errors, 0, "message") or inside(errors, 0, "summary") or errors
+            busy = inside(errors, 0, "code") in _TIMEOUTS
+            raise EngineError(f"{self.name}: {said!s:.300}. See the template.", retry=busy)
+        share, full = inside(root, "coverage", "coverage"), inside(root, "coverage", "full")
+        is_whole = share in (None, 100) and full is not False
+        children = root.get("children") or []
+        if not isinstance(children, list):
+            raise EngineError(f"{self.name}: expected a list of children in the answer; found something else.")
+        partial = "" if is_whole else f"{share} % of the documents were searched"
+        return Page([self._hit(child, feature) for child in children], partial)
 
-    def _hit(self, child: Mapping[str, Any], feature: str | None) -> Hit:
-        fields = child.get("fields", {})
+    def _hit(self, child: Any, feature: str | None) -> Hit:
         if self.access.id_field is not None:
-            doc_id = fields.get(self.access.id_field)
+            doc_id = inside(child, "fields", self.access.id_field)
         else:  # id:namespace:type::name
-            doc_id = str(fields.get("documentid") or child.get("id") or "").rpartition("::")[2] or None
-        score = child.get("relevance") if feature is None else fields.get("matchfeatures", {}).get(feature)
-        return Hit(doc_id, score, joined_text(fields.get(name) for name in self.access.text_fields))
+            found = inside(child, "fields", "documentid") or inside(child, "id") or ""
+            doc_id = str(found).rpartition("::")[2] or None
+        path = ("relevance",) if feature is None else ("fields", "matchfeatures", feature)
+        texts = joined_text(inside(child, "fields", name) for name in self.access.text_fields)
+        return Hit(doc_id, inside(child, *path), texts)
 
     def close(self) -> None:
         """Close the connections."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from genm.connect.access import Access
 from genm.connect.engine import Engine, Hit, Page, joined_text
-from genm.connect.http import JsonClient
+from genm.connect.http import JsonClient, inside
 from genm.connect.templates import Template, Values, fill_json, read_json_template
 from genm.errors import EngineError, InputError
 
@@ -53,29 +53,29 @@ class Weaviate(Engine):
         """Send one Get."""
         place = f"{self.name} template"
         arguments = {**fill_json(template, values, place), "limit": size, "offset": start}
-        inside = ", ".join(f"{key}: {to_graphql(value, place, key)}" for key, value in arguments.items())
+        written = ", ".join(f"{key}: {to_graphql(value, place, key)}" for key, value in arguments.items())
         fields = " ".join([name for name in (self.access.id_field, *self.access.text_fields) if name])
-        text = f"{{Get {{{self.access.index}({inside}) {{{fields} _additional {{id score distance}}}}}}}}"
-        found = self._data(text).get("Get", {}).get(self.access.index)
+        text = f"{{Get {{{self.access.index}({written}) {{{fields} _additional {{id score distance}}}}}}}}"
+        found = inside(self._data(text), "Get", self.access.index)
         if not isinstance(found, list):
             raise EngineError(f"{self.name}: expected Get.{self.access.index} in the answer; found none.")
         return Page([self._hit(one, by_score="bm25" in template) for one in found])
 
-    def _hit(self, found: Mapping[str, Any], *, by_score: bool) -> Hit:
-        more = found.get("_additional") or {}
-        doc_id = more.get("id") if self.access.id_field is None else found.get(self.access.id_field)
-        value = more.get("score") if by_score else more.get("distance")
+    def _hit(self, found: Any, *, by_score: bool) -> Hit:
+        field = self.access.id_field
+        doc_id = inside(found, "_additional", "id") if field is None else inside(found, field)
+        value = inside(found, "_additional", "score" if by_score else "distance")
         try:
             score = None if value is None else float(value)  # the score comes as a string
         except (TypeError, ValueError):
             score = None
         score = score if by_score or score is None else 1.0 - score
-        return Hit(doc_id, score, joined_text(found.get(name) for name in self.access.text_fields))
+        return Hit(doc_id, score, joined_text(inside(found, name) for name in self.access.text_fields))
 
     def _data(self, text: str) -> Mapping[str, Any]:
         answer = self._client.send("POST", "/v1/graphql", {"query": text})
         if errors := answer.get("errors"):
-            said = str(errors[0].get("message") if isinstance(errors[0], Mapping) else errors[0])
+            said = str(inside(errors, 0, "message") or errors)
             raise EngineError(f"{self.name}: {said:.300}. See the template.")
         data = answer.get("data")
         if not isinstance(data, Mapping):
@@ -84,9 +84,9 @@ class Weaviate(Engine):
 
     def state(self) -> str | None:
         """Return the number of objects; Weaviate does not tell of changed ones."""
-        found = self._data(f"{{Aggregate {{{self.access.index} {{meta {{count}}}}}}}}").get("Aggregate", {})
-        rows = found.get(self.access.index) or [{}]
-        return f"{rows[0].get('meta', {}).get('count')} objects"
+        found = self._data(f"{{Aggregate {{{self.access.index} {{meta {{count}}}}}}}}")
+        n = inside(found, "Aggregate", self.access.index, 0, "meta", "count")
+        return None if n is None else f"{n} objects"
 
     def version(self) -> str | None:
         """Return the version of the server."""
