@@ -1,6 +1,7 @@
 """Every exception and warning of the package.
 
 GenmError                 something the caller can put right; `code` is stable, the message says how
+├── EngineError           a search engine refused a query, or gave an answer that cannot be used (code "engine")
 ├── FetchError            something could not be downloaded (code "fetch")
 ├── FormatError           a file does not say what its format promises (code "format")
 ├── InputError            a value, table or combination of inputs that cannot be used (code "input")
@@ -21,6 +22,21 @@ class GenmError(Exception):
     """Base of all errors that a caller can put right."""
 
     code = "error"
+
+
+class EngineError(GenmError):
+    """A search engine cannot be reached, refused a query, or gave an answer that cannot be used."""
+
+    code = "engine"
+
+    def __init__(self, message: str, *, retry: bool = False, after: float = 0.0, fatal: bool = False) -> None:
+        super().__init__(message)
+        self.retry = retry
+        """Whether the same request may succeed later: the engine is busy, or did not answer in time."""
+        self.after = after
+        """Seconds that the engine asks to wait before the next request."""
+        self.fatal = fatal
+        """Whether every other request would fail in the same way, such as with a wrong password."""
 
 
 class FetchError(GenmError):

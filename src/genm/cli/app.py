@@ -52,6 +52,7 @@ VERBS = {
     "export": "Write a model for a search engine.",
     "sample": "Write the small files of the quickstart.",
     "rank": "Rank a collection's texts.",
+    "pull": "Pull runs out of a search engine.",
     "reproduce": "Repeat the paper's experiment.",
     "serve": "Serve a model over HTTP, and learn from feedback.",
     "feedback": "Send judged queries to a service.",

@@ -1,0 +1,124 @@
+"""SQLite: FTS5 for words and sqlite-vec for vectors, asked in SQL through Python's own sqlite3.
+
+Some builds of Python cannot load extensions; there pysqlite3, which has the same interface, is used if installed.
+"""
+
+import json
+import sqlite3
+import threading
+from pathlib import Path
+from typing import Any
+
+from genm.connect.access import Access, load_library
+from genm.connect.engine import Engine, Hit, Page, joined_text
+from genm.connect.templates import Statement, Template, Values, read_sql_template
+from genm.errors import EngineError, InputError, MissingExtraError
+
+_BUSY = ("locked", "busy")
+
+
+class Sqlite(Engine):
+    """A database file, opened for reading only; the address is its path.
+
+    Every statement returns the document's id, its score (higher is better) and, if wanted, its text.
+    """
+
+    name = "sqlite"
+    extra = "sqlite"
+    has_pages = False
+
+    def __init__(self, access: Access) -> None:
+        super().__init__(access)
+        self._path = Path(access.address).expanduser()
+        if not self._path.is_file():
+            raise InputError(f"address: expected the file of an SQLite database; found none at {self._path}.")
+        self._local = threading.local()
+        self._open: list[Any] = []
+        self._library = _library()
+
+    def read_template(self, template: Template, place: str) -> Statement:
+        """Take a SELECT with `$query`, `$words`, `$vector` and `LIMIT $depth`."""
+        return read_sql_template(template, place, ":{}")
+
+    def page(self, template: Statement, values: Values, start: int, size: int) -> Page:  # noqa: ARG002
+        """Run the statement."""
+        bound: dict[str, Any] = {name: getattr(values, name) for name in template.names - {"words", "vector"}}
+        if "vector" in template.names:
+            bound["vector"] = json.dumps(values.of("vector", f"{self.name} template"))
+        if "words" in template.names:
+            if not values.words:
+                return Page([])
+            bound["words"] = " OR ".join(f'"{word}"' for word in values.words)
+        try:
+            rows = self._connection().execute(template.text, bound).fetchmany(size + 1)
+        except self._library.Error as error:
+            busy = any(word in str(error) for word in _BUSY)
+            advice = "See the statement."
+            if "fts5" in str(error):
+                advice = "Use MATCH $words, which quotes every word."
+            elif "vec0" in str(error) or "vec_" in str(error):
+                advice = "Install sqlite-vec and, if this Python loads no extensions, pysqlite3-binary."
+            raise EngineError(f"{self.name}: query {values.query_id!r}: {error}. {advice}", retry=busy) from None
+        return Page([row_hit(row, self.name) for row in rows])
+
+    def state(self) -> str | None:
+        """Return size and time of the last change of the database and of its log."""
+        paths = (self._path, self._path.with_name(f"{self._path.name}-wal"))
+        found = [path.stat() for path in paths if path.exists()]
+        return "; ".join(f"{status.st_size} bytes at {status.st_mtime_ns}" for status in found)
+
+    def version(self) -> str | None:
+        """Return the version of the library."""
+        return str(self._library.sqlite_version)
+
+    def _connection(self) -> Any:
+        """Return this thread's connection."""
+        if not hasattr(self._local, "connection"):
+            connection = self._library.connect(
+                f"{self._path.resolve().as_uri()}?mode=ro",
+                uri=True,
+                timeout=self.access.timeout,
+                check_same_thread=False,  # each thread has its own; the last one closes them all
+            )
+            self._open.append(connection)
+            self._load_vectors(connection)
+            self._local.connection = connection
+        return self._local.connection
+
+    def _load_vectors(self, connection: Any) -> None:
+        """Load sqlite-vec where it is installed: a database without vectors needs none."""
+        if not hasattr(connection, "enable_load_extension"):
+            return
+        try:
+            vectors = load_library("sqlite_vec", "sqlite-vec", self.extra)
+        except MissingExtraError:
+            return
+        connection.enable_load_extension(True)  # noqa: FBT003
+        vectors.load(connection)
+        connection.enable_load_extension(False)  # noqa: FBT003
+
+    def close(self) -> None:
+        """Close the connections of all threads."""
+        for connection in self._open:
+            connection.close()
+        self._open.clear()
+        self._local = threading.local()
+
+
+def _library() -> Any:
+    if hasattr(sqlite3.Connection, "enable_load_extension"):
+        return sqlite3
+    try:
+        return load_library("pysqlite3", "sqlite-vec", Sqlite.extra)
+    except MissingExtraError:
+        return sqlite3
+
+
+def row_hit(row: tuple[Any, ...], name: str) -> Hit:
+    """Return the document of a row: its id, its score and perhaps its text."""
+    if len(row) not in (2, 3):
+        raise EngineError(
+            f"{name}: expected two columns, the document's id and its score, or a third with its text; found "
+            f"{len(row)}. Write SELECT id, score ... in this order."
+        )
+    return Hit(row[0], row[1], joined_text(row[2:]))

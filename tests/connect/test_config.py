@@ -1,0 +1,74 @@
+import tomllib
+
+import pytest
+
+from genm.connect import example_config, read_config
+from genm.connect.config import digests
+from genm.connect.registry import ENGINES
+from genm.connect.templates import names_in
+from genm.errors import InputError
+
+SMALL = {"engine": "solr", "address": "http://x", "rankers": {"a": {"search": {"query": "$query"}}}}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_engine_has_an_example_that_is_read(engine):
+    text = example_config(engine)
+    config = read_config(tomllib.loads(text))
+    assert config.engine == engine
+    assert set(config.rankers) == {"bm25", "dense"}
+    assert "vector" in names_in(config.rankers["dense"].search)
+    assert "# " in text
+    assert max(map(len, text.splitlines())) <= 140
+
+
+def test_overrides_replace_the_keys_of_the_file(tmp_path):
+    path = tmp_path / "pull.toml"
+    path.write_text(example_config("opensearch"), encoding="utf-8")
+    assert read_config(path).depth == 100
+    assert read_config(path, depth=7, rate=None).depth == 7
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"dept": 3}, "found 'dept'"),
+        ({"depth": 0}, "depth: expected `int` >= 1"),
+        ({"depth": "many"}, "depth: expected `int`, got `str`"),
+        ({"engine": "solar"}, "Did you mean solr"),
+        ({"rankers": {"a b": {"search": "$query"}}}, "names of letters"),
+        ({"rankers": {"../x": {"search": "$query"}}}, "names of letters"),
+        ({"rankers": {"docs": {"search": "$query"}}}, "names of letters"),
+        ({"rankers": {}}, "expected rankers; found none"),
+        ({"address": ""}, "expected address; found none"),
+        ({"rankers": {"a": {"serch": 1}}}, "rankers"),
+        ({"texts": [""]}, "texts: expected names"),
+        ({"auth": {"password": "hunter2"}}, "expected no secret"),
+        ({"queries": {"format": "log"}}, "missing required field `file`"),
+    ],
+)
+def test_a_wrong_configuration_is_refused_with_its_place(change, message):
+    with pytest.raises(InputError, match=message) as caught:
+        read_config({**SMALL, **change}, place="pull.toml")
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [(b"engine = ", "expected TOML"), (b"\xff\xfe", "expected UTF-8"), (None, "found: No such file")],
+)
+def test_a_file_that_cannot_be_read_is_refused(tmp_path, content, message):
+    path = tmp_path / "pull.toml"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        read_config(path)
+
+
+def test_the_digest_names_what_decides_the_content_and_no_secret(monkeypatch):
+    monkeypatch.setenv("P", "hunter2")
+    plain = read_config(SMALL)
+    faster = read_config({**SMALL, "concurrency": 9, "rate": 3.0, "auth": {"user": "me", "password": "env:P"}})
+    assert digests(plain.parts()) == digests(faster.parts())
+    deeper = digests(read_config({**SMALL, "depth": 5}).parts())
+    assert [name for name, digest in digests(plain.parts()).items() if digest != deeper[name]] == ["rankers"]
