@@ -7,7 +7,7 @@ from genm.ids import Ids
 from genm.learn import ExactFuser
 from genm.learn.objectives import Problem, Scorer
 from genm.normalizers import Normalizer
-from genm.records import Qrels, ranked_run
+from genm.records import Qrels, Run, ranked_run
 
 
 class QuickExact(ExactFuser):
@@ -52,3 +52,25 @@ def made_up(
         np.ones(len(rows), np.int32),
     )
     return align_runs(runs, qrels if labelled else None, normalize=normalize)
+
+
+def two_kinds(seed: int = 0, *, n_queries: int = 60, n_docs: int = 15) -> tuple[Aligned, list[str], dict[str, str]]:
+    """Queries of two kinds: of "id" the first ranker is good and the second is noise, of "question" the reverse.
+
+    Returns the aligned runs, the kind of each query, and texts that tell the kinds apart.
+    """
+    rng = np.random.default_rng(seed)
+    runs: list[dict[str, dict[str, float]]] = [{}, {}, {}]
+    qrels, kinds, texts = {}, [], {}
+    for q in range(n_queries):
+        name, kind = f"q{q:03}", "id" if rng.random() < 0.5 else "question"
+        relevant = np.arange(n_docs) < 3
+        quality = (2.0, 0.0, 0.5) if kind == "id" else (0.0, 2.0, 0.5)
+        for run, strength in zip(runs, quality, strict=True):
+            scores = strength * relevant + rng.normal(size=n_docs)
+            run[name] = {f"d{d:02}": float(score) for d, score in enumerate(scores)}
+        qrels[name] = {f"d{d:02}": 1 for d in range(3)}
+        kinds.append(kind)
+        texts[name] = f"AB-{q}" if kind == "id" else "how does one do such a thing"
+    named = {f"r{k}": Run.from_dict(run, name=f"r{k}") for k, run in enumerate(runs)}
+    return align_runs(named, Qrels.from_dict(qrels)), kinds, texts

@@ -11,15 +11,28 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import genm
 from genm.errors import InputError, ModelError
-from genm.model import Model, OnlineState, check_rankers, load_model, model_from_json, model_to_json, save_model
-from genm.normalizers import Normalizer
+from genm.grouping import parse_grouping
+from genm.model import (
+    Groups,
+    GroupWeights,
+    Model,
+    OnlineState,
+    check_rankers,
+    load_model,
+    model_from_json,
+    model_to_json,
+    save_model,
+)
+from genm.normalizers import Normalizer, normalizer_of
 from genm.read import qrels_from_dict, run_from_dict
+from genm.records import Run
 
 
 def a_model(**changes: Any) -> Model:
@@ -250,3 +263,85 @@ def test_a_model_refuses_runs_of_other_rankers() -> None:
     run = run_from_dict({"q1": {"d1": 1.0}}, name="other")
     with pytest.raises(ModelError, match="other"):
         a_model().fuse({"bm25": run, "other": run})
+
+
+def grouped_model(**changes):
+    rankers = ("a", "b")
+    minmax = normalizer_of("minmax")
+    members = (
+        GroupWeights("id", (0.9, 0.1), 20),
+        GroupWeights("other", (0.2, 0.8), 30, OnlineState((0.2, 0.8), 0, "paper", 20.0)),
+    )
+    plain = Model(rankers, (0.5, 0.5), (minmax, minmax), (None, None), "auto", "AP")
+    return replace(plain, groups=Groups(parse_grouping("id: ^[A-Z]"), members, 5.0), **changes)
+
+
+LISTS = [
+    Run.from_dict({"q1": {"x": 2.0, "y": 1.0}, "q2": {"x": 2.0, "y": 1.0}}, name="a"),
+    Run.from_dict({"q1": {"x": 1.0, "y": 2.0}, "q2": {"x": 1.0, "y": 2.0}}, name="b"),
+]
+
+
+def test_groups_survive_the_file(tmp_path):
+    model = grouped_model()
+    save_model(model, tmp_path / "m.json")
+    assert load_model(tmp_path / "m.json") == model
+    assert "weights by group for id, other" in repr(model)
+    assert "groups" not in model_to_json(replace(model, groups=None)), "files without groups stay as they were"
+
+
+def test_queries_get_the_weights_of_their_group():
+    fused = grouped_model().fuse(LISTS, queries={"q1": "ABC", "q2": "what is it"})
+    assert fused["q1"] == {"x": 0.9, "y": 0.1}
+    assert fused["q2"] == {"y": 0.8, "x": 0.2}
+    assert fused.notes == ()
+    assert grouped_model().fuse(LISTS, groups={"q1": "id", "q2": "other"})["q2"] == fused["q2"]
+
+
+def test_unknown_groups_get_the_global_weights_and_are_counted():
+    fused = grouped_model().fuse(LISTS, groups={"q1": "id", "q2": "new"})
+    assert fused["q2"] == {"y": 0.5, "x": 0.5}
+    (note,) = fused.notes
+    assert (note.code, note.count) == ("unknown-group", 1)
+    assert note.text.startswith("1 of 2 queries are of no group that the model knows (new)")
+    assert grouped_model().fuse(LISTS).notes[0].count == 2
+
+
+def test_groups_for_a_model_that_has_none_are_refused():
+    with pytest.raises(ModelError, match="this model has no weights by group"):
+        replace(grouped_model(), groups=None).fuse(LISTS, groups={"q1": "id"})
+
+
+def test_weights_of_a_group_fuse_to_the_bits_of_these_weights_alone():
+    rng = np.random.default_rng(0)
+    runs = [
+        Run.from_dict({f"q{q}": {f"d{d}": float(rng.normal()) for d in range(9)} for q in range(5)}, name=name)
+        for name in "ab"
+    ]
+    model = grouped_model()
+    grouped = model.fuse(runs, groups=dict.fromkeys((f"q{q}" for q in range(5)), "id"))
+    alone = replace(model, weights=(0.9, 0.1), groups=None).fuse(runs)
+    assert grouped.score.tobytes() == alone.score.tobytes()
+    assert grouped.doc.tolist() == alone.doc.tolist()
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "fault"),
+    [
+        (("members", 0, "weights"), [0.5], "id: expected one weight per ranker, 2; found 1"),
+        (("members", 0, "weights"), [0.5, 0.6], "id: expected weights >= 0 that sum to 1"),
+        (("members", 0, "name"), "other", "expected different names"),
+        (("rules", 0, "test"), "(x+)+", "groups.rules: .*repeated group"),
+        (("source",), "column", 'what the source "column" needs'),
+        (("source",), "magic", "groups.source"),
+        (("members", 1, "online", "raw_weights"), [1.0], "other: online.raw_weights"),
+    ],
+)
+def test_edited_groups_are_refused(path, value, fault):
+    document = model_to_json(grouped_model())
+    at = document["groups"]
+    for key in path[:-1]:
+        at = at[key]
+    at[path[-1]] = value
+    with pytest.raises(ModelError, match=fault):
+        model_from_json(document)

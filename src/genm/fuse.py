@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from genm._callable import make_callable
 from genm._math.elementary import logarithms
-from genm._math.fusion import order_by_majority, weighted_sum
+from genm._math.fusion import order_by_majority, weighted_sum, weighted_sum_by_query
 from genm._math.scaling import rank_lists
 from genm._math.sorting import rank_order
 from genm._typing import Floats
@@ -48,6 +48,26 @@ def fuse_scores(aligned: Aligned, weights: Weights) -> Floats:
     to one.
     """
     return _finite(weighted_sum(aligned.scores, _weights(aligned, weights)), "sum")
+
+
+def fuse_scores_by_query(aligned: Aligned, weights: Floats) -> Floats:
+    """Return the weighted sum of every row's scores under the weights of its query: (queries, rankers) of them."""
+    values, shape = np.asarray(weights, np.float64), (len(aligned.queries), len(aligned.rankers))
+    if values.shape != shape or not np.isfinite(values).all():
+        raise InputError(f"weights: expected {shape} finite numbers, a row per query; found shape {values.shape}.")
+    return _finite(weighted_sum_by_query(aligned.scores, aligned.starts, values), "sum")
+
+
+def fuse_by_query(aligned: Aligned, weights: Floats, *, name: str = "fused", top: int | None = None) -> Run:
+    """Return the fused run under weights that differ from query to query, a row of them for each."""
+    check_top(top)
+    return _ranked(aligned, fuse_scores_by_query(aligned, weights), name, top)
+
+
+def check_top(top: int | None) -> None:
+    """Refuse a number of documents that is none."""
+    if top is not None and (isinstance(top, bool) or not isinstance(top, int) or not 0 < top < 2**63):
+        raise InputError(f"top: expected a positive integer of 64 bits; found {top!r:.40}.")
 
 
 def fuse_runs(
@@ -75,8 +95,7 @@ def fuse_runs(
             f"weights: the method {method!r} takes none; only 'sum' does. For a weighted reciprocal rank "
             f"fusion normalise by 'reciprocal' and fuse by 'sum'."
         )
-    if top is not None and (isinstance(top, bool) or not isinstance(top, int) or not 0 < top < 2**63):
-        raise InputError(f"top: expected a positive integer of 64 bits; found {top!r:.40}.")
+    check_top(top)
     aligned = as_aligned(runs, normalize=normalize, depth=depth)
     fused = fuse_scores(aligned, weights) if weights is not None else rule_scores(aligned, method, k=k)
     return _ranked(aligned, fused, name, top)

@@ -10,20 +10,24 @@ import math
 import os
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
+import numpy as np
 from msgspec import Meta
 
 from genm import charts, display
+from genm._typing import Floats
 from genm.align import Aligned, Runs, align_runs, named_runs
 from genm.errors import InputError, ModelError
-from genm.fuse import fuse_runs
+from genm.fuse import fuse_by_query, fuse_runs
+from genm.gating import Gate, gate_from_json, gate_to_json
+from genm.grouping import Grouping, GroupRule, Queries, checked_grouping, groups_of_queries
 from genm.io import whole_file
 from genm.normalizers import Normalizer, normalizer_of
-from genm.records import Qrels, Run, check_kind
+from genm.records import Note, Qrels, Run, check_kind
 from genm.strict_json import (
     EDITED,
     Count,
@@ -62,6 +66,33 @@ class OnlineState:
     """What the schedule remembers from step to step (sums of squared gradients, averaged weights)."""
 
 
+@dataclass(frozen=True, slots=True)
+class GroupWeights:
+    """The weights of one group of queries."""
+
+    name: str
+    weights: tuple[float, ...]
+    n_queries: int = 0
+    """Training queries of the group."""
+    online: OnlineState | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Weights by group of queries, and where a query's group comes from; other queries get the model's weights."""
+
+    grouping: Grouping
+    members: tuple[GroupWeights, ...]
+    pooling: float | None = None
+    """Group weights of n queries take the share n / (n + pooling) of what the group alone would have; None: "
+    "none."""
+
+    @property
+    def weights(self) -> dict[str, tuple[float, ...]]:
+        """The weights of each group, in the order of the model's rankers."""
+        return {member.name: member.weights for member in self.members}
+
+
 class _OnlineRow(Strict, frozen=True):
     raw_weights: tuple[_RawWeight, ...]
     n_seen: Count
@@ -75,6 +106,26 @@ class _RankerRow(Strict, frozen=True):
     weight: Finite
     depth: PositiveCount | None
     normalizer: dict[str, Any]
+
+
+class _RuleRow(Strict, frozen=True):
+    group: str
+    test: str
+
+
+class _GroupRow(Strict, frozen=True):
+    name: Annotated[str, Meta(min_length=1, description="a name")]
+    n_queries: Count
+    weights: tuple[Finite, ...]
+    online: _OnlineRow | None
+
+
+class _GroupsRow(Strict, frozen=True):
+    source: Literal["given", "column", "rules"]
+    column: str | None
+    rules: tuple[_RuleRow, ...]
+    pooling: Finite | None
+    members: tuple[_GroupRow, ...]
 
 
 class _ModelFile(Strict, frozen=True):
@@ -92,6 +143,8 @@ class _ModelFile(Strict, frozen=True):
     library: str
     training: dict[str, Any]
     online: _OnlineRow | None
+    groups: _GroupsRow | None = None
+    gate: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +166,16 @@ class Model:
     """A hash of the training data, to tell whether two models saw the same."""
     library: str = ""
     online: OnlineState | None = None
+    groups: Groups | None = None
+    """Weights by group of queries; None where all queries have the same."""
+    gate: Gate | None = None
+    """What turns features of a query into its weights (experimental); None where all queries have the same."""
 
     def __repr__(self) -> str:
         """Say the weights and how they came about, on one line."""
-        return f"<Model by {self.method!r} for {self.measure}: {named_weights(self.rankers, self.weights)}>"
+        more = "" if self.groups is None else f", weights by group for {', '.join(self.groups.weights)}"
+        more += "" if self.gate is None else ", and a per-query gate"
+        return f"<Model by {self.method!r} for {self.measure}: {named_weights(self.rankers, self.weights)}{more}>"
 
     def _repr_html_(self) -> str:
         return display.model(self)
@@ -138,9 +197,70 @@ class Model:
         ordered = {name: named[name] for name in self.rankers}
         return align_runs(ordered, qrels, normalize=self.normalizers, depth=self.depths)
 
-    def fuse(self, runs: Runs, *, name: str = "fused", top: int | None = None) -> Run:
-        """Return the fused run of new runs; runs whose names do not fit the model are refused."""
-        return fuse_runs(self.align(runs), self.weights, name=name, top=top)
+    def fuse(
+        self,
+        runs: Runs,
+        *,
+        queries: Queries | None = None,
+        groups: Mapping[str, str] | None = None,
+        name: str = "fused",
+        top: int | None = None,
+    ) -> Run:
+        """Return the fused run of new runs; runs whose names do not fit the model are refused.
+
+        A model with weights by group needs to know the groups: `groups` gives them by query, `queries` has the
+        texts and columns that rules and columns read. A query whose group is not known gets the model's own
+        weights; a note of the run says how many did.
+        """
+        return self.fuse_aligned(self.align(runs), queries=queries, groups=groups, name=name, top=top)
+
+    def fuse_aligned(
+        self,
+        aligned: Aligned,
+        *,
+        queries: Queries | None = None,
+        groups: Mapping[str, str] | None = None,
+        name: str = "fused",
+        top: int | None = None,
+    ) -> Run:
+        """Return the fused run of runs that `align` has aligned; see `fuse`."""
+        if self.groups is None and self.gate is None:
+            if groups is not None:
+                raise ModelError("groups (--groups): this model has no weights by group. Leave them out.")
+            return fuse_runs(aligned, self.weights, name=name, top=top)
+        weights, notes = self.query_weights(aligned, queries=queries, groups=groups)
+        return replace(fuse_by_query(aligned, weights, name=name, top=top), notes=notes)
+
+    def query_weights(
+        self, aligned: Aligned, *, queries: Queries | None = None, groups: Mapping[str, str] | None = None
+    ) -> tuple[Floats, tuple[Note, ...]]:
+        """Return the weights of every query, a row for each, and what to know of them."""
+        plain = np.tile(np.array(self.weights, np.float64), (len(aligned.queries), 1))
+        if self.gate is not None:
+            return self.gate.weights(aligned, queries)
+        if self.groups is None:
+            return plain, ()
+        found = groups_of_queries(self.groups.grouping, aligned.queries, queries=queries, given=groups)
+        known = self.groups.weights
+        for q, group in enumerate(found):
+            if group in known:
+                plain[q] = known[group]
+        return plain, note_unknown_groups(found, known)
+
+
+def note_unknown_groups(groups: Iterable[str | None], known: Iterable[str]) -> tuple[Note, ...]:
+    """Say how many queries are of no group that the model has weights for."""
+    listed, names = list(groups), set(known)
+    unknown = [group for group in listed if group not in names]
+    if not unknown:
+        return ()
+    others = sorted({group for group in unknown if group is not None})
+    named = f" ({', '.join(others[:3])}{', ...' if len(others) > 3 else ''})" if others else ""
+    text = (
+        f"{len(unknown):,} of {len(listed):,} queries are of no group that the model knows{named} and got its "
+        f"global weights. Give their groups (--groups), or their texts and columns (--queries)."
+    )
+    return (Note("unknown-group", len(unknown), text),)
 
 
 def named_weights(rankers: Iterable[str], weights: Iterable[float]) -> str:
@@ -191,9 +311,56 @@ def model_to_json(model: Model) -> dict[str, Any]:
     for key in ("method", "measure", "relevance_level", "beta", "target", "fingerprint", "library"):
         document[key] = getattr(model, key)
     document["training"] = dict(model.training)
-    state = None if model.online is None else asdict(model.online)
-    document["online"] = state and {k: list(v) if isinstance(v, tuple) else v for k, v in state.items()}
+    document["online"] = _online_to_json(model.online)
+    if model.groups is not None:  # left out otherwise: files without groups stay as they were
+        document["groups"] = _groups_to_json(model.groups)
+    if model.gate is not None:
+        document["gate"] = gate_to_json(model.gate)
     return document
+
+
+def _online_to_json(online: OnlineState | None) -> dict[str, Any] | None:
+    if online is None:
+        return None
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(online).items()}
+
+
+def _groups_to_json(groups: Groups) -> dict[str, Any]:
+    members = [
+        {
+            "name": one.name,
+            "n_queries": one.n_queries,
+            "weights": list(one.weights),
+            "online": _online_to_json(one.online),
+        }
+        for one in groups.members
+    ]
+    grouping = groups.grouping
+    return {
+        "source": grouping.source,
+        "column": grouping.column,
+        "rules": [asdict(rule) for rule in grouping.rules],
+        "pooling": groups.pooling,
+        "members": members,
+    }
+
+
+def _groups_from_json(row: _GroupsRow, place: str) -> Groups:
+    rules = tuple(GroupRule(one.group, one.test) for one in row.rules)
+    try:
+        grouping = checked_grouping(Grouping(row.source, row.column, rules))
+    except InputError as error:
+        raise ModelError(f"{place}: groups.rules: {error} {EDITED}") from None
+    if (row.source == "column") != bool(row.column) or (row.source == "rules") != bool(rules):
+        raise ModelError(f'{place}: groups: expected what the source "{row.source}" needs and no more. {EDITED}')
+    members = tuple(
+        GroupWeights(one.name, one.weights, one.n_queries, _online_from_json(one.online)) for one in row.members
+    )
+    return Groups(grouping, members, row.pooling)
+
+
+def _online_from_json(row: _OnlineRow | None) -> OnlineState | None:
+    return None if row is None else OnlineState(**msgspec.structs.asdict(row))
 
 
 def model_from_json(document: object, place: str = "model") -> Model:
@@ -217,7 +384,9 @@ def model_from_json(document: object, place: str = "model") -> Model:
         training=file.training,
         fingerprint=file.fingerprint,
         library=file.library,
-        online=None if file.online is None else OnlineState(**msgspec.structs.asdict(file.online)),
+        online=_online_from_json(file.online),
+        groups=None if file.groups is None else _groups_from_json(file.groups, place),
+        gate=None if file.gate is None else gate_from_json(file.gate, len(file.rankers), place),
     )
     _check(model, place)
     return model
@@ -243,8 +412,28 @@ def _check(model: Model, place: str) -> None:
         raise ModelError(
             f"{place}: expected weights >= 0 that sum to 1; found {', '.join(map(str, model.weights))}."
         )
+    if model.groups is not None:
+        _check_groups(model.groups, len(model.rankers), f"{place}: groups")
     if model.online is not None:
         _check_online(model.online, len(model.rankers), f"{place}: online")
+
+
+def _check_groups(groups: Groups, n_rankers: int, place: str) -> None:
+    if len(groups.weights) != len(groups.members):
+        raise ModelError(
+            f"{place}: expected different names; found {', '.join(one.name for one in groups.members)}."
+        )
+    for one in groups.members:
+        if len(one.weights) != n_rankers:
+            raise ModelError(
+                f"{place}: {one.name}: expected one weight per ranker, {n_rankers}; found {len(one.weights)}. "
+                f"{EDITED}"
+            )
+        if any(weight < 0 for weight in one.weights) or not math.isclose(sum(one.weights), 1.0, abs_tol=1e-9):
+            found = ", ".join(map(str, one.weights))
+            raise ModelError(f"{place}: {one.name}: expected weights >= 0 that sum to 1; found {found}.")
+        if one.online is not None:
+            _check_online(one.online, n_rankers, f"{place}: {one.name}: online")
 
 
 def _check_online(state: OnlineState, n_rankers: int, place: str) -> None:

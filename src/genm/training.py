@@ -21,8 +21,11 @@ from genm.evidence import (
     LEARNED,
     Evidence,
     Kept,
+    QueryWeightsEvidence,
     evidence_path,
+    gate_evidence,
     gather_evidence,
+    group_evidence,
     keep_evidence,
     save_evidence,
     with_evidence,
@@ -30,6 +33,7 @@ from genm.evidence import (
 from genm.evidence.evidence import current_weights
 from genm.explain import Losses, model_losses, why_no_losses
 from genm.export import ExportError, export_model, find_target, obstacles, training_rules
+from genm.grouping import Grouping, Queries, groups_of_queries, parse_grouping
 from genm.ids import find
 from genm.io import write_text
 from genm.learn import CotrainFuser, EqualFuser, ExactFuser, Fuser, find_method, make_fuser
@@ -80,6 +84,9 @@ class Trained:
     seed: int = 0
     read_notes: tuple[Note, ...] = ()
     """Those of the notes that runs and judgments came with."""
+    by_query: QueryWeightsEvidence | None = None
+    """What weights by group, or a per-query gate, are worth beside the global weights; None where there are "
+    "none."""
     _kept: Kept | None = field(default=None, init=False, repr=False)
     _losses: Losses | None = field(default=None, init=False, repr=False)
 
@@ -100,9 +107,18 @@ class Trained:
         """The weight of each ranker."""
         return dict(zip(self.model.rankers, self.model.weights, strict=True))
 
-    def fuse(self, runs: AlignedOrRuns, *, name: str = "fused", top: int | None = None) -> Run:
-        """Return the fused run of these or other runs."""
-        return self.fuser.fuse(runs, name=name, top=top)
+    def fuse(
+        self,
+        runs: AlignedOrRuns,
+        *,
+        queries: Queries | None = None,
+        groups: Mapping[str, str] | None = None,
+        name: str = "fused",
+        top: int | None = None,
+    ) -> Run:
+        """Return the fused run of these or other runs; `queries` and `groups` are those of `Model.fuse`."""
+        prepared = self.fuser.prepare(runs)
+        return self.model.fuse_aligned(prepared, queries=queries, groups=groups, name=name, top=top)
 
     def save(self, path: str | Path, *, progress: Progress = silent) -> None:
         """Write the model, and its evidence beside it: model.json and model.evidence.json."""
@@ -172,6 +188,10 @@ def train(
     techniques: str | Mapping[str, str] | None = None,
     window: int | None = None,
     test_qrels: Qrels | None = None,
+    groups: Mapping[str, str] | None = None,
+    group_by: str | Sequence[str] | None = None,
+    queries: Queries | None = None,
+    per_query: bool = False,
     folds: int = 5,
     seed: int = 0,
     progress: Progress = silent,
@@ -190,7 +210,19 @@ def train(
     exported to it. `techniques` (one of the engine's normalisers, or one for each ranker) and `window` choose among
     what it offers. `folds` and `seed` are those of the cross-validation; `seed` also draws the resamples of
     `save` and `report`. `test_qrels` judge further queries of the same runs.
+
+    Weights by group of queries are learned beside the global ones where groups are given: `groups` names the group
+    of each query; `group_by` is a column of `queries`, or rules such as "short: words<=2" (`genm.grouping`).
+    `queries` has the text, or all columns, of each query. `per_query` learns a gate instead, which computes the
+    weights of each query from its features (experimental). `Trained.by_query` says whether that is worth it.
     """
+    grouping = check_query_weights(
+        judged=runs.labelled if isinstance(runs, Aligned) else qrels is not None,
+        has_groups=groups is not None,
+        has_queries=queries is not None,
+        group_by=group_by,
+        per_query=per_query,
+    )
     given = {} if isinstance(runs, Aligned) else named_runs(runs)
     plan = check_training(
         runs.rankers if isinstance(runs, Aligned) else tuple(given),
@@ -232,6 +264,12 @@ def train(
     notes += note_zero_weights(model, aligned)
     if evidence is not None:
         model = with_evidence(model, aligned, evidence, seed=seed)
+    by_query = None
+    if evidence is not None and (grouping is not None or per_query):
+        model, by_query, more = _learn_query_weights(
+            model, fuser, aligned, evidence, grouping, groups, queries, seed, progress
+        )
+        notes += more
     if target is not None:
         notes += note_ties(given, target, aligned.normalizers, aligned.depths)
         notes += note_obstacles(model, target, aligned)
@@ -240,10 +278,80 @@ def train(
     if test_qrels is not None:
         check_kind("test_qrels", test_qrels, Qrels, "Read them first, by genm.read_qrels.")
         notes += [] if qrels is None else note_test_queries_seen(qrels, test_qrels)
-        rows = {**given, LEARNED: model.fuse(given)}
+        rows = {**given, LEARNED: model.fuse(given, queries=queries, groups=groups)}
         found = {name: evaluate_run(run, test_qrels, [plan.measure]) for name, run in rows.items()}
         tested = Tested(plan.measure, {name: one.mean(plan.measure) for name, one in found.items()})
-    return Trained(model, evidence, fuser, aligned, tuple(notes), tested, seed, tuple(read))
+    return Trained(model, evidence, fuser, aligned, tuple(notes), tested, seed, tuple(read), by_query)
+
+
+def check_query_weights(
+    *,
+    judged: bool,
+    has_groups: bool = False,
+    has_queries: bool = False,
+    group_by: str | Sequence[str] | None = None,
+    per_query: bool = False,
+) -> Grouping | None:
+    """Return where the queries' groups come from, None where there are none; refuse what cannot be learned."""
+    grouped = has_groups or bool(group_by)
+    if (grouped or per_query) and not judged:
+        raise InputError(
+            "groups (--groups, --group-by) and per_query (--per-query) learn from judgments. Give qrels (--qrels)."
+        )
+    if grouped and per_query:
+        raise InputError(
+            "groups and per_query (--per-query) contradict each other. Leave one out; the gate reads the columns "
+            "of queries (--queries), which may hold the group."
+        )
+    if has_groups and group_by:
+        raise InputError("groups (--groups) and group_by (--group-by) both say the group. Leave one out.")
+    if group_by and not has_queries:
+        raise InputError("group_by (--group-by) reads texts and columns of the queries. Give queries (--queries).")
+    return parse_grouping(group_by) if group_by else Grouping() if has_groups else None
+
+
+def _learn_query_weights(
+    model: Model,
+    fuser: Fuser,
+    aligned: Aligned,
+    evidence: Evidence,
+    grouping: Grouping | None,
+    groups: Mapping[str, str] | None,
+    queries: Queries | None,
+    seed: int,
+    progress: Progress,
+) -> tuple[Model, QueryWeightsEvidence, list[Note]]:
+    """Learn weights by group, or a gate, around the fuser's; return the model with them, the evidence and notes."""
+    prepared, notes = fuser.prepare(aligned), list[Note]()
+    options: dict[str, Any] = {"level": getattr(fuser, "level", 1), "seed": seed, "progress": progress}
+    if grouping is None:
+        gated, found = gate_evidence(prepared, fuser.weights_, evidence, queries=queries, **options)
+        if gated.gate is None:
+            text = (
+                f"the gate gained {gated.inner_gain:+.4f} {evidence.measure} inside the training queries, which is "
+                f"not clear: the model has the global weights alone"
+            )
+            notes.append(Note("gate-unused", 1, text))
+        model = replace(model, gate=gated.gate)
+    else:
+        names = groups_of_queries(grouping, aligned.queries, queries=queries, given=groups)
+        n_unknown = sum(name is None for name in names)
+        if n_unknown == len(names):
+            raise InputError(
+                f"groups: expected groups of the judged queries; none of {len(names):,} has one. Check that the "
+                f"files spell query ids and columns alike ({grouping})."
+            )
+        if n_unknown:
+            text = f"{n_unknown:,} of {len(names):,} judged queries have no group; they get the global weights"
+            notes.append(Note("no-group", n_unknown, text))
+        fitted, found = group_evidence(prepared, names, fuser.weights_, evidence, grouping=grouping, **options)
+        if fitted.groups.pooling is None:
+            text = "no group gains clearly inside the training queries: all of them get the global weights"
+            notes.append(Note("groups-unused", 1, text))
+        model = replace(model, groups=fitted.groups)
+    gain = found.overall
+    figures = {"gain": gain.difference, "interval": [gain.low, gain.high], "outcome": gain.outcome}
+    return replace(model, training={**model.training, found.kind: figures}), found, notes
 
 
 def engine_snippet(model: Model) -> "Snippet | None":

@@ -9,7 +9,7 @@ from genm.errors import FormatError
 from genm.progress import silent
 from genm.read.diagnostics import Diagnostics
 from genm.read.sources import open_source
-from genm.read.texts import parse_texts
+from genm.read.texts import read_texts
 from genm.records import Note
 
 DOCS = """<DOC>
@@ -45,7 +45,7 @@ FORMS = {
 
 def read(path: Path, *, lenient: bool = False) -> tuple[dict[str, str], tuple[Note, ...]]:
     report = Diagnostics(str(path), lenient=lenient)
-    return parse_texts(open_source(path, report, silent), report, silent), report.notes
+    return read_texts(open_source(path, report, silent), report, silent), report.notes
 
 
 @pytest.mark.parametrize("name", FORMS)

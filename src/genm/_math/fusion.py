@@ -82,3 +82,30 @@ def _sum_rows(low: int, high: int, scores: Floats, weights: Floats, fused: Float
         for k in range(len(weights)):
             total += weights[k] * scores[i, k]
         fused[i] = total
+
+
+def weighted_sum_by_query(scores: Floats, starts: Ints, weights: Floats) -> Floats:
+    """Return the sum over k of weights[q, k] * scores[:, k], q being the row's query.
+
+    The bits are those of `weighted_sum` with the weights of each query.
+    """
+    scores = np.require(scores, np.float64, ("C", "W"))
+    weights = np.require(weights, np.float64, ("C", "W"))
+    starts = np.require(starts, np.int64, ("C", "W"))
+    fused = np.empty(len(scores))
+
+    def work(low: int, high: int) -> None:
+        _sum_queries(low, high, scores, starts, weights, fused)
+
+    over_ranges(work, np.diff(starts) * weights.shape[1])
+    return fused
+
+
+@kernel
+def _sum_queries(low: int, high: int, scores: Floats, starts: Ints, weights: Floats, fused: Floats) -> None:
+    for q in range(low, high):
+        for i in range(starts[q], starts[q + 1]):
+            total = 0.0
+            for k in range(weights.shape[1]):
+                total += weights[q, k] * scores[i, k]
+            fused[i] = total

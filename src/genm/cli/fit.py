@@ -9,6 +9,7 @@ import typer
 
 import genm
 from genm.cli import console, options
+from genm.cli import query_weights as by_query
 from genm.cli.app import make_verb
 from genm.cli.compilation import compile_in_background
 from genm.cli.export import target_names
@@ -54,7 +55,11 @@ UnsEnM and EnM, which are names of them too), and exact (the best on the trainin
 The model file holds everything that `genm fuse --model` needs to repeat the training's rules; with judgments,
 model.evidence.json beside it holds what `genm report` shows. With --target the training follows a search engine's
 rules (its normaliser, window and rule for missing documents), so that `genm export` can write the weights as that
-engine takes them."""
+engine takes them.
+
+With --groups, or --queries and --group-by, each group of queries gets weights of its own beside the global ones, as
+far from them as its queries justify. Rules are tested in order: NAME: REGEX, words<=N, characters>N, digits, or
+COLUMN=VALUE. --per-query (experimental) computes the weights of each query from features of its lists and text."""
 EXAMPLES = (
     "genm fit --qrels qrels.txt bm25=bm25.trec dense=dense.trec -o model.json",
     "genm fit --qrels qrels.txt --measure nDCG@10 a.trec b.trec --format json",
@@ -63,6 +68,8 @@ EXAMPLES = (
     "genm fit --method exact --certify --qrels qrels.txt b.trec d.trec",
     "genm fit bm25=b.trec dense=d.trec sparse=s.trec -o model.json",
     "genm fit --target opensearch --qrels qrels.txt b.trec d.trec -o model.json",
+    "genm fit --qrels q.txt --groups groups.tsv b.trec d.trec -o model.json",
+    "genm fit --qrels q.txt --queries q.tsv --group-by 'id: ^[A-Z0-9-]+$' b d",
 )
 
 
@@ -300,6 +307,12 @@ def fit(
     seconds: Seconds = None,
     gap: Gap = None,
     point: Point = None,
+    groups: options.GroupFile = None,
+    queries: options.QueryFile = None,
+    group_by: options.GroupBy = None,
+    per_query: Annotated[
+        bool, typer.Option("--per-query", help="Learn weights for each query from its features (experimental).")
+    ] = False,
     folds: Annotated[int, typer.Option(help="Folds of the cross-validation.", metavar="N", min=2)] = 5,
     seed: Annotated[int, typer.Option(help="Seed of folds, starts and resamples.", metavar="N", min=0)] = 0,
     grades: options.Grades = options.WHOLE_GRADES,
@@ -313,8 +326,8 @@ def fit(
     """Read, train, save, print."""
     present = _current_weights(current)
     current_path = None if present is not None else current
-    names = options.named_paths(runs, qrels, test_qrels, query_weights, current_path)
-    inputs = (*names.values(), qrels, test_qrels, query_weights, current_path)
+    names = options.named_paths(runs, qrels, test_qrels, query_weights, current_path, groups, queries)
+    inputs = (*names.values(), qrels, test_qrels, query_weights, current_path, groups, queries)
     options.check_output(model_path, inputs, standard=False)
     if model_path is not None:
         check_outputs([genm.evidence.evidence_path(model_path)], inputs)
@@ -333,6 +346,13 @@ def fit(
     genm.training.check_training(
         tuple(names), judged=qrels is not None, current=present or current_path, **settings
     )
+    genm.training.check_query_weights(
+        judged=qrels is not None,
+        has_groups=groups is not None,
+        has_queries=queries is not None,
+        group_by=group_by,
+        per_query=per_query,
+    )
     with console.progress_bars() as progress, compile_in_background(exact=certify) as kernels_are_ready:
         judged = (
             None
@@ -346,6 +366,7 @@ def fit(
         )
         loaded = options.read_runs(runs, lenient=lenient, duplicates=duplicates, progress=progress)
         weights = None if query_weights is None else genm.read.read_query_weights(query_weights)
+        group_of, columns = options.read_query_files(groups, queries)
         if current_path is not None:
             (present,) = options.read_runs(
                 [f"current={current_path}"], lenient=lenient, duplicates=duplicates, progress=progress
@@ -357,6 +378,10 @@ def fit(
             test_qrels=test,
             query_weights=weights,
             current=present,
+            groups=group_of,
+            group_by=group_by,
+            queries=columns,
+            per_query=per_query,
             folds=folds,
             seed=seed,
             progress=progress,
@@ -412,13 +437,15 @@ def _show(output: console.Format, trained: "genm.Trained", losses: "genm.explain
     if output is console.Format.json:
         proof = {} if evidence is None else evidence_json(evidence)
         advice = {} if losses is None else {"verdicts": verdicts, "advice": losses.advice()}
+        groups = by_query.as_json(trained.model, trained.by_query)
         tested = {"test": {measure: on_test}} if on_test else {}
-        console.print_json({"weights": weights, **exact_json(fuser), **proof, **advice, **tested})
+        console.print_json({"weights": weights, **exact_json(fuser), **proof, **advice, **groups, **tested})
     elif output is console.Format.tsv:
         console.print_tsv(("weight", name, repr(weight)) for name, weight in weights.items())
         exact_tsv(fuser)
         console.print_tsv(() if evidence is None else evidence_tsv(evidence))
         console.print_tsv(("verdict", name, verdict) for name, verdict in verdicts.items())
+        console.print_tsv(by_query.as_tsv(trained.model, trained.by_query))
         console.print_tsv((f"test.{measure}", name, f"{value:.6f}") for name, value in on_test.items())
     else:
         console.print_table(
@@ -429,6 +456,7 @@ def _show(output: console.Format, trained: "genm.Trained", losses: "genm.explain
             evidence_table(evidence)
         for sentence in [] if losses is None else losses.advice():
             console.print_text(sentence)
+        by_query.table(trained.model, trained.by_query)
         if on_test:
             rows = [(name, f"{value:.4f}") for name, value in on_test.items()]
             console.print_table("On the test judgments", ["", measure], rows)

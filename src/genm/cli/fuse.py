@@ -14,11 +14,13 @@ TEXT = """Fuse runs into one: by a rule, by weights you give, or by a model that
 
 The rules sum, combsum, combmnz, combanz, combmax, combmin and combmed read normalised scores (minmax unless
 --normalize says otherwise); rrf, isr, logisr, borda and condorcet read ranks. With --model the normaliser, the
-depth and the rule for missing documents are those of the training."""
+depth and the rule for missing documents are those of the training. A model with weights by group needs the groups:
+--groups, or --queries for rules and columns; a query whose group is not known gets the global weights."""
 EXAMPLES = (
     "genm fuse --method rrf bm25=bm25.trec dense=dense.trec -o fused.trec",
     "genm fuse --weights bm25=0.3,dense=0.7 bm25=b.trec dense=d.trec | head",
     "genm fuse --model model.json bm25=b.trec dense=d.trec -o fused.trec.gz",
+    "genm fuse --model model.json --queries q.tsv bm25=b.trec dense=d.trec",
 )
 
 
@@ -49,6 +51,8 @@ def fuse(
         list[str] | None, typer.Option(help="NAME=NUMBER for each run, comma-separated.", metavar="LIST")
     ] = None,
     model: Annotated[str | None, typer.Option(help="A model file of genm fit.", metavar="FILE")] = None,
+    groups: options.GroupFile = None,
+    queries: options.QueryFile = None,
     normalize: Annotated[
         list[str] | None,
         typer.Option(
@@ -66,9 +70,12 @@ def fuse(
     output: options.OutputFile = "-",
 ) -> None:
     """Read, align, fuse, write."""
-    names = options.named_paths(runs, model)
-    options.check_output(output, (*names.values(), model))
+    names = options.named_paths(runs, model, groups, queries)
+    options.check_output(output, (*names.values(), model, groups, queries))
     _check_options(method, weights, model, normalize, depth, k)
+    if model is None and (groups is not None or queries is not None):
+        option = "--groups" if groups is not None else "--queries"
+        raise InputError(f"{option} belongs to a model with weights by query. Name it by --model, or leave it out.")
     given = None if weights is None else options.weights_by_name(weights, names)
     kinds, cut = options.normalizers(normalize or []), options.depths(depth or [])
     options.check_rules(kinds, cut, names)
@@ -79,14 +86,15 @@ def fuse(
         loaded = options.read_runs(runs, lenient=lenient, duplicates=duplicates, progress=progress)
         if learned is not None:
             aligned = learned.align(loaded)
-            fused = genm.fuse_runs(aligned, learned.weights, name=tag, top=top)
+            group_of, columns = options.read_query_files(groups, queries)
+            fused = learned.fuse_aligned(aligned, groups=group_of, queries=columns, name=tag, top=top)
         else:
             aligned = genm.align_runs(loaded, normalize=kinds, depth=cut, progress=progress)
             rule, constant = method or Rule.sum, 60.0 if k is None else k
             fused = genm.fuse_runs(aligned, given, method=rule.value, k=constant, name=tag, top=top)
     for run in loaded.values():
         console.say_notes(run.notes)
-    console.say_notes(aligned.notes)
+    console.say_notes((*aligned.notes, *fused.notes))
     genm.write_run(fused, output, tag=tag)
 
 

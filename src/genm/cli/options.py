@@ -32,6 +32,17 @@ Level = Annotated[int, typer.Option("--rel", help="Lowest grade that counts as r
 Depth = Annotated[
     list[str] | None, typer.Option(help="Use the top N of each run; or NAME=N for each.", metavar="LIST")
 ]
+GroupFile = Annotated[
+    str | None, typer.Option("--groups", help="Lines of query and group.", metavar="FILE", show_default=False)
+]
+QueryFile = Annotated[
+    str | None,
+    typer.Option("--queries", help="Texts and columns of the queries.", metavar="FILE", show_default=False),
+]
+GroupBy = Annotated[
+    list[str] | None,
+    typer.Option("--group-by", help="A column of --queries, or rules NAME: TEST.", metavar="RULES"),
+]
 SkipMissing = Annotated[bool, typer.Option("--skip-missing", help="Skip judged queries that a run lacks.")]
 
 EXAMPLE_WIDTH = 74
@@ -136,6 +147,16 @@ def read_judgments(
 ) -> "genm.Qrels":
     """Read the judgments."""
     return genm.read_qrels(path, lenient=lenient, grades=grades, progress=progress)
+
+
+def read_query_files(
+    groups: str | None, queries: str | None
+) -> tuple[dict[str, str] | None, dict[str, dict[str, str]] | None]:
+    """Read the groups of queries and the table of queries, where they are given."""
+    return (
+        None if groups is None else genm.read.read_groups(groups),
+        None if queries is None else genm.read.read_queries(queries),
+    )
 
 
 def check_output(path: str | None, inputs: Iterable[str | None] = (), *, standard: bool = True) -> None:

@@ -13,7 +13,7 @@ from genm.progress import Progress, silent
 from genm.read import read_qrels
 from genm.read.diagnostics import Diagnostics, shown
 from genm.read.sources import open_source
-from genm.read.texts import parse_texts
+from genm.read.texts import read_texts
 from genm.records import Collection, Note, Qrels, make_qrels
 
 _Texts = dict[str, str]
@@ -95,7 +95,7 @@ def _read_all(
 def _read_one(path: Path, fields: tuple[str, ...], report: Diagnostics, progress: Progress) -> tuple[_Texts, bool]:
     source = open_source(path, report, progress)
     if not source.text[:4096].tobytes().lstrip().startswith(b".I"):
-        return parse_texts(source, report, progress), False
+        return read_texts(source, report, progress), False
     records, notes = read_records(path)
     for note in notes:
         report.say(note.code, note.count, note.text)

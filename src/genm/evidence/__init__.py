@@ -19,6 +19,7 @@ from genm.evidence.evidence import (
     with_evidence,
 )
 from genm.evidence.intervals import CRITERION, counted
+from genm.evidence.query_weights import GLOBAL, QueryWeightsEvidence, gate_evidence, group_evidence
 from genm.evidence.resampling import FewerQueries, Kept, Refits, keep_evidence, learn_from_fewer, refit_resampled
 from genm.evidence.storage import evidence_path, load_evidence, mismatch, save_evidence
 from genm.learn.base import GivenFuser
@@ -27,6 +28,7 @@ __all__ = [
     "BEST_SINGLE",
     "CRITERION",
     "CURRENT",
+    "GLOBAL",
     "LEARNED",
     "RRF",
     "TRAINED",
@@ -37,12 +39,15 @@ __all__ = [
     "HeldOut",
     "Kept",
     "Outcome",
+    "QueryWeightsEvidence",
     "Refits",
     "counted",
     "cross_validate",
     "evidence_path",
     "fingerprint",
+    "gate_evidence",
     "gather_evidence",
+    "group_evidence",
     "keep_evidence",
     "learn_from_fewer",
     "load_evidence",

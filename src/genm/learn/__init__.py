@@ -6,6 +6,8 @@ from genm.learn.batch import BarrierFuser, NewtonFuser
 from genm.learn.boost import BoostFuser
 from genm.learn.cotrain import CotrainFuser
 from genm.learn.exact import ExactFuser
+from genm.learn.gate import GateFit, learn_gate
+from genm.learn.groups import GroupFit, learn_groups
 from genm.learn.methods import METHODS, Method, find_method, fit, is_method, make_fuser
 from genm.learn.online import OnlineFuser, update_model
 from genm.model import align_for_model, fuse_with_model
@@ -20,7 +22,9 @@ __all__ = [
     "ExactFuser",
     "FixedWeights",
     "Fuser",
+    "GateFit",
     "GivenFuser",
+    "GroupFit",
     "Method",
     "NewtonFuser",
     "OnlineFuser",
@@ -30,6 +34,8 @@ __all__ = [
     "fit",
     "fuse_with_model",
     "is_method",
+    "learn_gate",
+    "learn_groups",
     "make_fuser",
     "update_model",
 ]

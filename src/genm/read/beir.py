@@ -8,7 +8,7 @@ from genm.progress import Progress, silent
 from genm.read.diagnostics import Diagnostics, shown
 from genm.read.readers import read_qrels
 from genm.read.sources import open_source
-from genm.read.texts import parse_texts
+from genm.read.texts import read_texts
 from genm.records import Collection, Note
 
 
@@ -66,4 +66,4 @@ def _named(root: Path, name: str) -> Path:
 def _texts(path: Path, lenient: bool, progress: Progress) -> tuple[dict[str, str], tuple[Note, ...]]:  # noqa: FBT001
     """Return the text of each id."""
     report = Diagnostics(str(path), lenient=lenient)
-    return parse_texts(open_source(path, report, progress), report, progress), report.notes
+    return read_texts(open_source(path, report, progress), report, progress), report.notes

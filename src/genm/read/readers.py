@@ -24,7 +24,7 @@ from genm.read.tables import (
     run_from_dict,
     run_from_frame,
 )
-from genm.read.texts import parse_texts
+from genm.read.texts import read_texts as texts_of_source
 from genm.read.trec import QRELS, RUN, WEIGHTS, Shape, first_tag, looks_like, read_rows
 from genm.records import Qrels, Run
 
@@ -148,7 +148,7 @@ def read_qrels(
 def read_texts(source: FileSource, *, lenient: bool = False, progress: Progress = silent) -> dict[str, str]:
     """Read texts with ids: JSON lines, a table, lines of `id TAB text`, TREC documents or topics."""
     report = Diagnostics(name_of(source), lenient=lenient)
-    return parse_texts(open_source(source, report, progress), report, progress)
+    return texts_of_source(open_source(source, report, progress), report, progress)
 
 
 def read_query_weights(source: FileSource) -> dict[str, float]:

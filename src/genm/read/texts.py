@@ -36,7 +36,7 @@ class _Entry(NamedTuple):
     """What a message shows of the entry."""
 
 
-def parse_texts(source: TextSource, report: Diagnostics, progress: Progress) -> dict[str, str]:
+def read_texts(source: TextSource, report: Diagnostics, progress: Progress) -> dict[str, str]:
     """Return the text of each id; the form is found by the content."""
     content = decoded(source, report)
     texts: dict[str, str] = {}

@@ -1,0 +1,82 @@
+"""`genm fit`, `fuse`, `explain`, `export` and `update` with weights by group of queries."""
+
+import json
+
+import pytest
+from problems import two_kinds
+
+from genm.read import write_run
+from genm.records import Run
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("groups")
+    aligned, groups, texts = two_kinds(n_queries=60)
+    ids, docs = list(aligned.queries), list(aligned.docs)
+    for k, name in enumerate(aligned.rankers):
+        table = {
+            query: {
+                docs[aligned.doc[row]]: float(aligned.raw[row, k])
+                for row in range(aligned.starts[q], aligned.starts[q + 1])
+            }
+            for q, query in enumerate(ids)
+        }
+        write_run(Run.from_dict(table, name=name), folder / f"{name}.trec")
+    (folder / "qrels.txt").write_text(
+        "".join(f"{q} 0 d{d:02} 1\n" for q in ids for d in range(3)), encoding="utf-8"
+    )
+    pairs = zip(ids, groups, strict=True)
+    (folder / "groups.tsv").write_text("".join(f"{q}\t{group}\n" for q, group in pairs), encoding="utf-8")
+    rows = "".join(f"{q}\t{texts[q]}\n" for q in ids)
+    (folder / "queries.tsv").write_text(f"id\ttext\n{rows}", encoding="utf-8")
+    return folder
+
+
+RUNS = ("r0.trec", "r1.trec", "r2.trec")
+
+
+@pytest.fixture(scope="module")
+def model(made, genm):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(made)
+        patch.setattr("genm.evidence.resampling.N_RESAMPLES", 4)
+        patch.setattr("genm.evidence.resampling.N_WHOLE", 4)
+        rules = ("--queries", "queries.tsv", "--group-by", "id: ^AB-, long: words>99")
+        found = genm(
+            "fit", "--qrels", "qrels.txt", *rules, *RUNS, "-o", "m.json", "--format", "json", "--folds", "3"
+        )
+    assert found.code == 0
+    return made / "m.json", json.loads(found.out)
+
+
+def test_fit_shows_groups_and_what_they_are_worth(model):
+    _, said = model
+    assert [group["name"] for group in said["groups"]["groups"]] == ["id", "other"]
+    assert said["groups"]["worth_it"]
+    assert said["groups"]["verdict"].startswith("Worth it: weights by group beat the global weights")
+
+
+def test_fit_prints_a_table_and_tsv(genm, made, monkeypatch):
+    monkeypatch.chdir(made)
+    options = ("fit", "--qrels", "qrels.txt", "--groups", "groups.tsv", "--folds", "2", "--method", "boost", *RUNS)
+    assert "Weights by group" in genm(*options).out
+    lines = genm(*options, "--format", "tsv").out.splitlines()
+    assert any(line.startswith("group.weight.id\tr0\t") for line in lines)
+
+
+def test_fuse_applies_the_groups(genm, made, model, monkeypatch):
+    monkeypatch.chdir(made)
+    fused = genm("fuse", "--model", "m.json", "--queries", "queries.tsv", *RUNS)
+    assert (fused.code, fused.err) == (0, "")
+    plain = genm("fuse", "--model", "m.json", *RUNS)
+    assert plain.err.startswith("note: 60 of 60 queries are of no group that the model knows")
+    assert plain.out != fused.out
+
+
+def test_options_that_nothing_would_read_are_refused(genm, made, monkeypatch):
+    monkeypatch.chdir(made)
+    fault = genm("fuse", "--method", "rrf", "--groups", "groups.tsv", *RUNS).fault
+    assert "--groups belongs to a model with weights by query" in fault
+    assert "Give queries (--queries)" in genm("fit", "--qrels", "qrels.txt", "--group-by", "a: x", *RUNS).fault
+    assert "learn from judgments" in genm("fit", "--groups", "groups.tsv", *RUNS).fault
