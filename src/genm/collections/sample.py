@@ -1,4 +1,4 @@
-"""The small files of the quickstart: made-up runs of two rankers, and judgments."""
+"""The small files of the quickstart and of the tutorial on judging: made-up runs, judgments and texts."""
 
 import os
 import random
@@ -8,27 +8,34 @@ from genm.errors import InputError
 from genm.io import make_folder, write_text
 
 FILES = ("bm25.trec", "dense.trec", "qrels.txt")
+TEXT_FILES = ("documents.tsv", "queries.tsv")
 _SEED = 20240301
 _N_QUERIES, _N_DOCS, _N_CANDIDATES, _N_RETURNED = 30, 400, 40, 25
+_MADE_OF = ("copper", "wooden", "tidal", "solar", "antique", "mountain")
+_THINGS = ("pumps", "clocks", "bridges", "ovens", "organs")
+_DEEDS = ("repair", "design", "cost", "history", "safety")
 
 
-def write_sample(folder: str | os.PathLike[str], *, force: bool = False) -> tuple[Path, ...]:
+def write_sample(folder: str | os.PathLike[str], *, texts: bool = False, force: bool = False) -> tuple[Path, ...]:
     """Write bm25.trec, dense.trec and qrels.txt into a folder, and return their paths.
+
+    With `texts`, the files documents.tsv and queries.tsv have the texts that the judgments are about.
 
     Thirty queries with five relevant documents each; the two rankers favour different ones, so that fusing them
     helps. The files are the same on every machine, byte by byte. A file that exists is refused unless `force`.
     """
     place = Path(folder)
-    present = [place / name for name in FILES if (place / name).exists()]
+    lines = sample_lines() | (sample_texts() if texts else {})
+    present = [place / name for name in lines if (place / name).exists()]
     if present and not force:
         raise InputError(
             f"{present[0]}: expected no such file; found one. Choose another folder, or overwrite it with --force "
             f"(in Python: force=True)."
         )
     make_folder(place)
-    for name, lines in sample_lines().items():
-        write_text(place / name, "".join(f"{line}\n" for line in lines))
-    return tuple(place / name for name in FILES)
+    for name, written in lines.items():
+        write_text(place / name, "".join(f"{line}\n" for line in written))
+    return tuple(place / name for name in lines)
 
 
 def sample_lines() -> dict[str, list[str]]:
@@ -47,3 +54,24 @@ def sample_lines() -> dict[str, list[str]]:
                 for rank, doc in enumerate(best, 1)
             ]
     return lines
+
+
+def sample_texts() -> dict[str, list[str]]:
+    """Return the lines of the texts: a document explains what it is relevant to, and only mentions other things."""
+    subjects = [(kind, thing) for kind in _MADE_OF for thing in _THINGS]
+    sentences: dict[int, list[str]] = {doc: [] for doc in range(1, _N_DOCS)}
+    for line in sample_lines()["qrels.txt"]:
+        query, _, doc, grade = line.split()
+        kind, thing = subjects[int(query) - 1]
+        deed = _DEEDS[int(query) % len(_DEEDS)]
+        about = f"It explains the {deed} of {kind} {thing}, step by step."
+        in_passing = f"A footnote mentions {thing} that are not {kind}."
+        sentences[int(doc[1:])].append(about if grade == "1" else in_passing)
+    documents = [
+        f"d{doc:03}\tLeaflet {doc}. {' '.join(said) or 'It has blank pages.'}" for doc, said in sentences.items()
+    ]
+    queries = [
+        f"{query}\t{_DEEDS[query % len(_DEEDS)]} of {kind} {thing}"
+        for query, (kind, thing) in enumerate(subjects, 1)
+    ]
+    return {"documents.tsv": documents, "queries.tsv": queries}
