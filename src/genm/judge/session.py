@@ -24,6 +24,8 @@ LEASE_SECONDS = 600.0
 """How long a pair that one judge is looking at is kept from the others."""
 NEARBY = 8
 """Among this many of the most useful pairs, one of the query that the judge is reading comes first."""
+QUICK_SECONDS = 1.0
+"""An order that takes less is computed while the judge waits, so that it is the same in every session."""
 _RECENT = 20
 
 
@@ -95,6 +97,7 @@ class Session:
     _standing: Standing | None = None
     _failure: str | None = None
     _ordered_at: int = -1
+    _order_seconds: float = 0.0
     _wake: threading.Event = field(default_factory=threading.Event, repr=False)
     _stopping: bool = False
     _worker: threading.Thread | None = field(default=None, repr=False)
@@ -120,19 +123,20 @@ class Session:
             self._assess()
             self._wake.wait()
             self._wake.clear()
-            if not self._stopping:
+            if not self._stopping and self._is_stale():
                 self._renew()
 
     def _renew(self) -> None:
         """Compute the order anew; if that fails, the old one stays and the panel says why."""
         with self._lock:
             n, judgments = len(self._log), self._judgments()
+        begun = self.clock()
         try:
             pairs, failure = list(self.order(judgments)), None
         except GenmError as error:
             pairs, failure = None, str(error)
         with self._lock:
-            self._ordered_at = n
+            self._ordered_at, self._order_seconds = n, self.clock() - begun
             self._failure = failure
             if pairs is not None:
                 self._pairs = pairs
@@ -153,8 +157,13 @@ class Session:
         """Read what other processes have written to the store."""
         after = self._log[-1].sequence if self._log else 0
         self._log += self.store.log(after=after)
-        if len(self._log) - self._ordered_at >= self.refresh:
+        if self._is_stale():
+            if self._order_seconds < QUICK_SECONDS:
+                self._renew()
             self._wake.set()
+
+    def _is_stale(self) -> bool:
+        return len(self._log) - self._ordered_at >= self.refresh
 
     def _judgments(self) -> list[Judgment]:
         return settle(self._standing_opinions().values())

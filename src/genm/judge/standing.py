@@ -20,6 +20,7 @@ AHEAD = 200
 """Pairs that an order looks ahead."""
 REFITS = 16
 """Resampled sets of queries on which the weights are learned again, for their intervals."""
+NO_GAIN = "The judgments so far favour no weights over equal ones, so equal ones are used. Judge more documents."
 MINUTES = 10.0
 PACE = 6.0
 """Judgments a minute, for the outlook."""
@@ -55,11 +56,12 @@ def assess(
     weights = _weights(aligned, level)
     intervals = _intervals(aligned, level, seed)
     estimate = estimate_difference(runs, qrels, compare=compare, level=level)
+    is_equal = tuple(compare) == (LEARNED, EQUAL) and not estimate.per_query.any()
     return Standing(
         dict(zip(aligned.rankers, weights.tolist(), strict=True)),
         {name: (float(low), float(high)) for name, (low, high) in zip(aligned.rankers, intervals, strict=True)},
-        estimate.verdict(),
-        _outlook(estimate, runs, qrels, compare, level),
+        NO_GAIN if is_equal else estimate.verdict(),
+        "" if is_equal else _outlook(estimate, runs, qrels, compare, level),
     )
 
 
