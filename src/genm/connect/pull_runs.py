@@ -198,6 +198,11 @@ def _engine_plan(
     for name, one in config.rankers.items():
         needed = "vector" in names_in(one.search)
         own = _ranker_vectors(one.vectors or vectors or config.vectors, asked) if needed else {}
+        if needed and not own:
+            raise InputError(
+                f"rankers.{name}: expected vectors of the queries, since the template has $vector; found none. Give "
+                "vectors: a column of the queries, a file, or a function (see docs/pull.md)."
+            )
         ask = partial(engine.ask, templates[name], page_size=config.page_size, duplicates=config.duplicates)
         rankers.append(_Ranker(name, ask, one.depth or config.depth, own))
     about = {"engine": config.engine, "address": config.address, "index": config.index, "version": engine.version()}

@@ -28,6 +28,7 @@ class Milvus(Engine):
             raise InputError("proxy: expected none, since Milvus speaks gRPC; leave proxy and headers out.")
         library = load_library("pymilvus", "Milvus", self.extra)
         self._fault_class = library.MilvusException
+        self._negated = set(_DISTANCES)
         given: dict[str, Any] = {}
         if access.address.startswith("https:"):
             access.ssl_context()  # checks the files
@@ -39,6 +40,7 @@ class Milvus(Engine):
             given |= {"client_pem_path": access.cert, "client_key_path": access.key} if access.cert else {}
         elif not access.address.startswith("http:"):
             self.most_threads = 1  # type: ignore[misc]  # a file of milvus-lite
+            self._negated |= {"BM25"}  # milvus-lite returns BM25 scores with the sign of a distance
         try:
             self._client = library.MilvusClient(
                 uri=access.address,
@@ -86,7 +88,7 @@ class Milvus(Engine):
                 partition_names=asked.get("partition_names"),
                 timeout=self.access.timeout,
             )
-            sign = -1.0 if self._metric(asked["anns_field"], params) in _DISTANCES else 1.0
+            sign = -1.0 if self._metric(asked["anns_field"], params) in self._negated else 1.0
         except self._fault_class as error:
             raise self._fault(error) from None
         return Page([self._hit(hit, sign) for hit in found[0]])
