@@ -359,6 +359,8 @@ def _by_method(
 
 def _asset(name: str, kind: str) -> Callable[[Request], Awaitable[Response]]:
     content = files("genm.serve").joinpath("assets", name).read_bytes()
+    if name.endswith(".css"):
+        content = files("genm").joinpath("templates", "colours.css").read_bytes() + content
 
     async def respond(_: Request) -> Response:
         return Response(
