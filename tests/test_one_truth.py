@@ -1,11 +1,15 @@
 """One dataset through fit, report, explain, sliders and export: the same quantity is the same number everywhere."""
 
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from genm.align import align_runs
+from genm.cli.console import Format
+from genm.cli.fit import _show
 from genm.evaluate import evaluate_aligned
 from genm.explain import Figure, explain_model, sentences, verdict_of
 from genm.export import export_model
@@ -141,6 +145,19 @@ def test_a_ranker_to_leave_out_is_named_in_every_place(places):
         assert f"Leave out {name}: " in page
         assert f"Leave out {name}: " in text
     assert page.count("leave out: not needed") == text.count("leave out: not needed") == 2
+
+
+def test_genm_fit_prints_the_same_advice(places, capsys):
+    trained, *_ = places
+    losses = trained.losses()
+    _show(Format.table, trained, losses)
+    printed = capsys.readouterr().out
+    assert all(sentence in printed for sentence in losses.advice())
+    _show(Format.json, trained, losses)
+    told = json.loads(capsys.readouterr().out)
+    assert (told["verdicts"], told["advice"]) == (losses.verdicts, losses.advice())
+    assert told["weights"] == trained.weights
+    assert told["cv"]["mean"] == trained.evidence.held_out.mean
 
 
 @settings(max_examples=60, deadline=None)

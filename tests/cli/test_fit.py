@@ -37,6 +37,8 @@ def test_json_holds_weights_and_their_proof(genm, sample, fitted):
     assert shown["cv"]["mean"] == pytest.approx(sum(shown["cv"]["per_query"].values()) / 30)
     low, high = shown["cv"]["interval"]
     assert low < shown["cv"]["mean"] < high
+    assert set(shown["verdicts"]) == {"bm25", "dense"}
+    assert bool(shown["advice"]) == bool({"hurts", "not needed"} & set(shown["verdicts"].values()))
     assert set(shown["baselines"]) == {"bm25", "dense", "uniform weights", "RRF (k=60)", "best single ranker"}
     measured = genm("evaluate", "qrels.txt", "bm25.trec", "-m", "AP", "--format", "json")
     assert shown["baselines"]["bm25"] == pytest.approx(json.loads(measured.out)["bm25"]["mean"]["AP"])
@@ -192,6 +194,8 @@ def test_tsv(genm, sample):
         cells["cv.AP", "learned weights"] - cells["cv.AP", "uniform weights"], abs=2e-6
     )
     assert 0 <= cells["gain.p", "best single ranker"] <= 1
+    assert {cells["leave_out", name] for name in ("bm25", "dense")} <= {0.0, 1.0}
+    assert ("loss", "dense") in cells
     for name in ("best single ranker", "bm25", "dense", "uniform weights", "RRF (k=60)"):
         low, high = cells["gain.low", name], cells["gain.high", name]
         assert cells["gain.significant", name] == float(low > 0 or high < 0)

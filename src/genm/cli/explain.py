@@ -86,7 +86,8 @@ def as_tsv(model: "genm.Model", found: "genm.explain.Explanation") -> Iterator[t
             yield f"{name}.joint_high", part.name, f"{figure.joint_high:.6f}"
         yield "shapley.sampling_error", part.name, f"{part.sampling_error:.6f}"
         yield "loss.p", part.name, f"{part.p:.6g}"
-        yield "verdict", part.name, genm.explain.verdict_of(part.loss, worth.margin)
+        left_out = genm.explain.verdict_of(part.loss, worth.margin) in ("hurts", "not needed")
+        yield "leave_out", part.name, str(int(left_out))
     for a, b, correlation, top, more in _pairs(worth):
         yield "rank_correlation", f"{a}/{b}", f"{correlation:.6f}"
         yield "overlap.10", f"{a}/{b}", f"{top:.6f}"

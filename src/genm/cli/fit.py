@@ -431,12 +431,11 @@ def _beta(text: str) -> dict[str, float]:
 
 def _show(output: console.Format, trained: "genm.Trained", losses: "genm.explain.Losses | None") -> None:
     """Print weights, evidence and, where they could be measured, the verdicts on the rankers."""
-    verdicts = {} if losses is None else losses.verdicts
     fuser, evidence, weights = trained.fuser, trained.evidence, trained.weights
     measure, on_test = ("", {}) if trained.tested is None else (str(trained.tested.measure), trained.tested.values)
     if output is console.Format.json:
         proof = {} if evidence is None else evidence_json(evidence)
-        advice = {} if losses is None else {"verdicts": verdicts, "advice": losses.advice()}
+        advice = {} if losses is None else {"verdicts": losses.verdicts, "advice": losses.advice()}
         groups = by_query.as_json(trained.model, trained.by_query)
         tested = {"test": {measure: on_test}} if on_test else {}
         console.print_json({"weights": weights, **exact_json(fuser), **proof, **advice, **groups, **tested})
@@ -444,7 +443,9 @@ def _show(output: console.Format, trained: "genm.Trained", losses: "genm.explain
         console.print_tsv(("weight", name, repr(weight)) for name, weight in weights.items())
         exact_tsv(fuser)
         console.print_tsv(() if evidence is None else evidence_tsv(evidence))
-        console.print_tsv(("verdict", name, verdict) for name, verdict in verdicts.items())
+        if losses is not None:
+            console.print_tsv(("loss", part.name, f"{part.loss.value:.6f}") for part in losses.rankers)
+            console.print_tsv(("leave_out", name, str(int(name in losses.leave_out))) for name in weights)
         console.print_tsv(by_query.as_tsv(trained.model, trained.by_query))
         console.print_tsv((f"test.{measure}", name, f"{value:.6f}") for name, value in on_test.items())
     else:

@@ -183,8 +183,8 @@ def why_no_losses(model: Model, aligned: Aligned) -> str:
         make_fuser(model.method, **options_for(model.method, measure_of(model, None)))
     except InputError:
         return (
-            f"The method {model.method} does not maximise {model.measure}, so no ranker was left out on trial; genm "
-            f"explain --measure AP, or --method auto, does it."
+            f"The method {model.method} does not maximise {model.measure}, so no ranker was left out on trial; "
+            f"genm explain --measure AP, or --method auto, does it."
         )
     if int((aligned.n_relevant(model.relevance_level) > 0).sum()) < 2:
         return "Fewer than 2 queries have a relevant document: what a ranker is worth cannot be measured."

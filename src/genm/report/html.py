@@ -37,7 +37,7 @@ def html_page(
     run in their order; `data` becomes the JSON of the element with the id "page-data". Styles that stand in the
     body are allowed by their hash; `later_styles` names texts of `<style>` elements that a script will add.
     """
-    style = "\n".join((asset("base.css"), *styles))
+    style = "\n".join((_colours(), asset("base.css"), *styles))
     head_script, program = asset("theme.js"), [asset("toggle.js"), *scripts]
     found = _InlineStyles.of(str(body))
     policy = _policy(
@@ -71,6 +71,12 @@ def embed_json(value: object) -> str:
 def asset(name: str, package: str = "genm.report") -> str:
     """Return the text of one of a package's own files for pages."""
     return files(package).joinpath("assets", *name.split("/")).read_text(encoding="utf-8")
+
+
+@cache
+def _colours() -> str:
+    """Return the colours of all pages; the service sends the same file."""
+    return files("genm").joinpath("templates", "colours.css").read_text(encoding="utf-8")
 
 
 def _checked(script: str) -> str:

@@ -110,6 +110,8 @@ def _too_large(limit: int, found: str) -> RequestError:
 def asset(name: str, kind: str) -> Callable[[Request], Awaitable[Response]]:
     """Return what answers with a file of the pages."""
     content = files("genm.serve").joinpath("assets", name).read_bytes()
+    if name == "page.css":
+        content = files("genm").joinpath("templates", "colours.css").read_bytes() + content
 
     async def respond(_: Request) -> Response:
         return Response(
