@@ -10,6 +10,7 @@ from genm.explain.attribution import (
     explain_query,
     gains_by_query,
 )
+from genm.explain.groups import GroupsExplanation, explain_groups
 from genm.explain.plot import draw_worth, plot_worth
 from genm.explain.subset_choice import Choice, choose_exhaustively, choose_greedily
 from genm.explain.subsets import SubsetValues
@@ -32,6 +33,7 @@ __all__ = [
     "Explained",
     "Explanation",
     "Figure",
+    "GroupsExplanation",
     "QueryExplanation",
     "QueryGains",
     "RankerWorth",
@@ -42,6 +44,7 @@ __all__ = [
     "contributions",
     "draw_worth",
     "explain_documents",
+    "explain_groups",
     "explain_model",
     "explain_query",
     "gains_by_query",
