@@ -16,6 +16,7 @@ mean. With all coefficients at 0 every query has the global weights.
 """
 
 import math
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -41,6 +42,7 @@ FARTHEST = 3.0
 """Standard deviations at which a feature is cut."""
 TEXT_FEATURES = ("words", "digits", "rare")
 _COLUMN = "column "
+_DIGIT = re.compile(r"\d")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,27 +73,36 @@ class QueryFeatures:
 
     def values(self, query_ids: Sequence[str], queries: Queries | None) -> Floats:
         """Return the (queries, features) values; NaN where one is not known."""
-        common = frozenset(self.common_words)
-        rows = [[self._value(name, columns_of(queries, one), common) for name in self.names] for one in query_ids]
+        if not self.names:
+            return np.zeros((len(query_ids), 0))
+        common, of_text = frozenset(self.common_words), self.names[: len(TEXT_FEATURES)] == TEXT_FEATURES
+        columns = [name.removeprefix(_COLUMN).partition("=") for name in self.names if name.startswith(_COLUMN)]
+        rows = []
+        for query_id in query_ids:
+            query = columns_of(queries, query_id)
+            row = _text_values(query.get(TEXT, ""), common) if of_text else []
+            rows.append(
+                row + [_column_value(query.get(name), value if equals else None) for name, equals, value in columns]
+            )
         return np.array(rows, np.float64).reshape(len(query_ids), len(self.names))
 
-    @staticmethod
-    def _value(name: str, query: "dict[str, str] | Any", common: frozenset[str]) -> float:
-        if name.startswith(_COLUMN):
-            column, equals, value = name.removeprefix(_COLUMN).partition("=")
-            found = query.get(column)
-            if found is None:
-                return math.nan
-            number = float(found == value) if equals else _number(found)
-            return math.nan if number is None else number
-        words = query.get(TEXT, "").lower().split()
-        if not words:
-            return math.nan
-        if name == "words":
-            return float(len(words))
-        if name == "digits":
-            return sum(any(letter.isdigit() for letter in word) for word in words) / len(words)
-        return sum(word not in common for word in words) / len(words)
+
+def _text_values(text: str, common: frozenset[str]) -> list[float]:
+    """Return the values of TEXT_FEATURES."""
+    words = text.lower().split()
+    if not words:
+        return [math.nan] * len(TEXT_FEATURES)
+    n_digits = sum(_DIGIT.search(word) is not None for word in words) if _DIGIT.search(text) else 0
+    n_common = sum(map(common.__contains__, words))
+    return [float(len(words)), n_digits / len(words), 1.0 - n_common / len(words)]
+
+
+def _column_value(found: str | None, value: str | None) -> float:
+    """Return the number that a column holds, or whether it holds a value."""
+    if found is None:
+        return math.nan
+    number = _number(found) if value is None else float(found == value)
+    return math.nan if number is None else number
 
 
 def _number(text: str) -> float | None:

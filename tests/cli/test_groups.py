@@ -80,3 +80,26 @@ def test_options_that_nothing_would_read_are_refused(genm, made, monkeypatch):
     assert "--groups belongs to a model with weights by query" in fault
     assert "Give queries (--queries)" in genm("fit", "--qrels", "qrels.txt", "--group-by", "a: x", *RUNS).fault
     assert "learn from judgments" in genm("fit", "--groups", "groups.tsv", *RUNS).fault
+
+
+def test_explain_says_whether_groups_differ(genm, made, model, monkeypatch):
+    monkeypatch.chdir(made)
+    options = ("explain", "--model", "m.json", "--qrels", "qrels.txt", *RUNS, "--folds", "2", "--method", "boost")
+    found = genm(*options, "--groups", "groups.tsv")
+    assert (found.code, found.err) == (0, "")
+    assert "Worth it: weights by group beat the global weights" in " ".join(found.out.split())
+    said = json.loads(genm(*options, "--queries", "queries.tsv", "--format", "json").out)
+    assert [group["name"] for group in said["groups"]["groups"]] == ["id", "other"]
+    assert (
+        "--plot draws what rankers are worth" in genm(*options, "--groups", "groups.tsv", "--plot", "x.svg").fault
+    )
+
+
+def test_explain_shows_the_weights_of_the_query(genm, made, model, monkeypatch):
+    monkeypatch.chdir(made)
+    lines = (made / "groups.tsv").read_text(encoding="utf-8").splitlines()
+    query = next(line.split("\t")[0] for line in lines if line.endswith("id"))
+    options = ("explain", "--model", "m.json", *RUNS, "--query", query, "--format", "json")
+    weights = json.loads((made / "m.json").read_text(encoding="utf-8"))["groups"]["members"][0]["weights"]
+    assert list(json.loads(genm(*options, "--queries", "queries.tsv").out)["weights"].values()) == weights
+    assert "got its global weights" in genm(*options).err

@@ -16,7 +16,7 @@ others' over the documents that it returned.
 import numpy as np
 
 from genm._math.elementary import logarithms
-from genm._math.parallel import kernel, over_ranges, part
+from genm._math.parallel import kernel, over_ranges
 from genm._typing import Bools, Floats, Ints
 
 TOP = 10
@@ -36,76 +36,75 @@ def list_features(scores: Floats, retrieved: Bools, starts: Ints) -> Floats:
     return out
 
 
-@part()
-def _agreement(k: int, first: int, last: int, scores: Floats, retrieved: Bools) -> float:
-    """Return the correlation of a ranker's scores with the sum of the others', over the documents it returned."""
-    n, mean, mean_rest = 0, 0.0, 0.0
-    for i in range(first, last):
-        if retrieved[i, k]:
-            n += 1
-            mean += scores[i, k]
-            for j in range(scores.shape[1]):
-                mean_rest += scores[i, j] if j != k else 0.0
-    if n < 2:
-        return 0.0
-    mean, mean_rest = mean / n, mean_rest / n
-    own, others, both = 0.0, 0.0, 0.0
-    for i in range(first, last):
-        if retrieved[i, k]:
-            mine, rest = scores[i, k] - mean, -mean_rest
-            for j in range(scores.shape[1]):
-                rest += scores[i, j] if j != k else 0.0
-            own += mine * mine
-            others += rest * rest
-            both += mine * rest
-    return both / np.sqrt(own) / np.sqrt(others) if own > 0.0 and others > 0.0 else 0.0
-
-
 @kernel
 def _features(low: int, high: int, scores: Floats, retrieved: Bools, starts: Ints, out: Floats) -> None:
+    """Read each row once: tops by insertion, and the sums that the correlations need.
+
+    best, tops: rows and scores of the top of each list; sums: lowest score, then x, r, x x, r r and x r summed over
+    the documents of the list, x its own score and r the sum of the others'.
+    """
     n_rankers = scores.shape[1]
     best = np.empty((n_rankers, TOP), np.int64)
+    tops = np.empty((n_rankers, TOP))
     sizes = np.empty(n_rankers, np.int64)
+    lengths = np.empty(n_rankers, np.int64)
+    sums = np.empty((n_rankers, 6))
     for q in range(low, high):
-        for k in range(n_rankers):
-            n, lowest = 0, np.inf
-            for i in range(starts[q], starts[q + 1]):
+        sizes[:] = 0
+        lengths[:] = 0
+        sums[:] = 0.0
+        sums[:, 0] = np.inf
+        for i in range(starts[q], starts[q + 1]):
+            total = 0.0
+            for k in range(n_rankers):
+                total += scores[i, k]
+            for k in range(n_rankers):
                 if not retrieved[i, k]:
                     continue
-                value = scores[i, k]
-                lowest = min(lowest, value)
-                if n == TOP and value <= scores[best[k, n - 1], k]:
+                x = scores[i, k]
+                r = total - x
+                lengths[k] += 1
+                sums[k, 0] = min(sums[k, 0], x)
+                sums[k, 1] += x
+                sums[k, 2] += r
+                sums[k, 3] += x * x
+                sums[k, 4] += r * r
+                sums[k, 5] += x * r
+                n = sizes[k]
+                if n == TOP and x <= tops[k, TOP - 1]:
                     continue
                 at = n if n < TOP else TOP - 1
-                n = min(n + 1, TOP)
-                while at > 0 and scores[best[k, at - 1], k] < value:
+                sizes[k] = min(n + 1, TOP)
+                while at > 0 and tops[k, at - 1] < x:
                     best[k, at] = best[k, at - 1]
+                    tops[k, at] = tops[k, at - 1]
                     at -= 1
                 best[k, at] = i
-            sizes[k] = n
+                tops[k, at] = x
+        n_tops = np.zeros(starts[q + 1] - starts[q], np.int64)  # in how many tops each document stands
+        for k in range(n_rankers):
+            for j in range(sizes[k]):
+                n_tops[best[k, j] - starts[q]] += 1
+        for k in range(n_rankers):
+            n = sizes[k]
             if n == 0:
                 continue
-            total, above, squares = 0.0, 0.0, 0.0
+            total, above, squares, variance = 0.0, 0.0, 0.0, 0.0
             for j in range(n):
-                value = scores[best[k, j], k]
-                total += value
-                above += value - lowest
-                squares += (value - lowest) ** 2
-            mean, variance = total / n, 0.0
+                total += tops[k, j]
+                above += tops[k, j] - sums[k, 0]
+                squares += (tops[k, j] - sums[k, 0]) ** 2
             for j in range(n):
-                variance += (scores[best[k, j], k] - mean) ** 2
-            out[q, k, 0] = scores[best[k, 0], k] - scores[best[k, 1], k] if n > 1 else 0.0
+                variance += (tops[k, j] - total / n) ** 2
+            out[q, k, 0] = tops[k, 0] - tops[k, 1] if n > 1 else 0.0
             out[q, k, 1] = np.sqrt(variance / n)
             out[q, k, 2] = squares / above**2 if above > 0.0 else 1.0 / n
-        for k in range(n_rankers):
-            for other in range(n_rankers):
-                if other == k or sizes[k] == 0:
-                    continue
-                shared = 0
-                for j in range(sizes[k]):
-                    for i in range(sizes[other]):
-                        if best[k, j] == best[other, i]:
-                            shared += 1
-                out[q, k, 3] += shared / sizes[k] / (n_rankers - 1)
-        for k in range(n_rankers):
-            out[q, k, 4] = _agreement(k, starts[q], starts[q + 1], scores, retrieved)
+            shared = 0
+            for j in range(n):
+                shared += n_tops[best[k, j] - starts[q]] - 1
+            out[q, k, 3] = shared / n / (n_rankers - 1) if n_rankers > 1 else 0.0
+            m = lengths[k]
+            own = sums[k, 3] - sums[k, 1] ** 2 / m
+            others = sums[k, 4] - sums[k, 2] ** 2 / m
+            if own > 1e-12 * sums[k, 3] and others > 1e-12 * sums[k, 4]:  # less is what rounding leaves
+                out[q, k, 4] = (sums[k, 5] - sums[k, 1] * sums[k, 2] / m) / np.sqrt(own) / np.sqrt(others)

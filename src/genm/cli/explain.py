@@ -19,12 +19,17 @@ TEXT = """Show what each ranker contributes: its share of the measure, and what 
 
 Every subset of the rankers is trained again and measured on held-out queries. All subsets of up to 12 rankers are
 evaluated; for more rankers, --orders are sampled. With --query, the model's weights explain one query: what each
-ranker gained or lost, and each document's score as the sum of the rankers' contributions."""
+ranker gained or lost, and each document's score as the sum of the rankers' contributions.
+
+With --groups, or --queries and --group-by, the question is another: whether groups of queries differ at all.
+Weights by group are learned beside the global ones and compared with them on held-out queries. A model with rules
+or a column needs --queries alone."""
 EXAMPLES = (
     "genm explain --model model.json --qrels qrels.txt bm25=b.trec dense=d.trec",
     "genm explain --model m.json --qrels q.txt a.trec b.trec --plot worth.svg",
     "genm explain --model m.json --qrels q.txt a.trec b.trec --query 12 --top 5",
     "genm explain --model m.json a.trec b.trec --query 12 --doc d034",
+    "genm explain --model m.json --qrels q.txt --groups groups.tsv a.trec b.trec",
 )
 
 
@@ -190,7 +195,7 @@ def query_json(model: "genm.Model", found: "genm.explain.QueryExplanation") -> d
         }
     return {
         "query": found.query_id,
-        "weights": dict(zip(model.rankers, model.weights, strict=True)),
+        "weights": dict(zip(model.rankers, found.weights, strict=True)),
         **judged,
         "documents": [
             {
@@ -226,7 +231,7 @@ def query_tables(model: "genm.Model", found: "genm.explain.QueryExplanation") ->
         header = ["ranker", "weight", f"{gains.measure} without it", "gained"]
         rows = [
             (name, f"{weight:.4f}", f"{gains.without[0, k]:.4f}", _signed(gains.gain[0, k]))
-            for k, (name, weight) in enumerate(zip(model.rankers, model.weights, strict=True))
+            for k, (name, weight) in enumerate(zip(model.rankers, found.weights, strict=True))
         ]
         value = f"{gains.measure} {gains.value[0]:.4f}"
         title = f"Query {query}: {value}; without a ranker, the other weights keep their proportions"
@@ -326,6 +331,9 @@ def explain(
     top: Annotated[
         int | None, typer.Option(help="With --query: explain the top N (10).", metavar="N", min=1)
     ] = None,
+    groups: options.GroupFile = None,
+    queries: options.QueryFile = None,
+    group_by: options.GroupBy = None,
     measure: Annotated[
         str | None,
         typer.Option("--measure", "-m", help="Measure; default: the model's.", metavar="MEASURE"),
@@ -351,10 +359,12 @@ def explain(
 ) -> None:
     """Read, align as the model does, explain, print and draw."""
     _check_options(qrels, query, doc, top, plot)
-    names = options.named_paths(runs, qrels, query_weights)
+    by_group = query is None and any(given is not None for given in (groups, queries, group_by))
+    _check_groups(query, group_by, plot, by_group=by_group)
+    names = options.named_paths(runs, qrels, query_weights, groups, queries)
     if plot == options.STDIN:
         raise InputError("--plot -: a picture is written to a file. Name one, such as worth.svg.")
-    options.check_output(plot, (*names.values(), qrels, query_weights, model))
+    options.check_output(plot, (*names.values(), qrels, query_weights, model, groups, queries))
     learned = genm.load_model(model)
     genm.model.check_rankers(learned, tuple(names), place=model)
     if plot is not None:
@@ -377,10 +387,40 @@ def explain(
         for run in loaded.values():
             console.say_notes(run.notes)
         console.say_notes((*(() if judged is None else judged.notes), *aligned.notes))
+        group_of, columns = options.read_query_files(groups, queries)
+        if by_group:
+            compared = genm.explain.explain_groups(
+                learned,
+                aligned,
+                groups=group_of,
+                queries=columns,
+                group_by=group_by,
+                measure=measure,
+                method=method,
+                folds=folds,
+                seed=seed,
+                progress=progress,
+            )
+            console.say_notes(compared.notes)
+            console.show(
+                output,
+                json=lambda: query_weights.as_json(compared.model, compared.evidence),
+                tsv=lambda: query_weights.as_tsv(compared.model, compared.evidence),
+                table=lambda: query_weights.table(compared.model, compared.evidence),
+            )
+            return
         if query is not None:
             one = genm.explain.explain_query(
-                learned, aligned, query, doc_id=doc, top=10 if top is None else top, measure=measure
+                learned,
+                aligned,
+                query,
+                doc_id=doc,
+                top=10 if top is None else top,
+                measure=measure,
+                queries=columns,
+                groups=group_of,
             )
+            console.say_notes(one.notes)
             console.show(
                 output,
                 json=lambda: query_json(learned, one),
@@ -425,6 +465,14 @@ def _check_options(
         raise InputError("--plot draws figures over all queries. Leave --query out.")
     if query is None and qrels is None:
         raise InputError("expected --qrels FILE: contributions are measured on judgments. Give them, or --query.")
+
+
+def _check_groups(query: str | None, group_by: list[str] | None, plot: str | None, *, by_group: bool) -> None:
+    """Refuse options that the comparison of groups does not read."""
+    if by_group and plot is not None:
+        raise InputError("--plot draws what rankers are worth, not groups. Leave it out.")
+    if query is not None and group_by:
+        raise InputError("--group-by compares groups over all queries. Leave --query out, or --group-by.")
 
 
 command = make_verb(explain, TEXT, EXAMPLES)

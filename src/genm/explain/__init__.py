@@ -10,6 +10,7 @@ from genm.explain.attribution import (
     explain_query,
     gains_by_query,
 )
+from genm.explain.groups import GroupsExplanation, explain_groups
 from genm.explain.losses import (
     Figure,
     Losses,
@@ -41,6 +42,7 @@ __all__ = [
     "Explained",
     "Explanation",
     "Figure",
+    "GroupsExplanation",
     "Losses",
     "QueryExplanation",
     "QueryGains",
@@ -54,6 +56,7 @@ __all__ = [
     "contributions",
     "draw_worth",
     "explain_documents",
+    "explain_groups",
     "explain_model",
     "explain_query",
     "gains_by_query",

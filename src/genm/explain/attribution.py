@@ -1,6 +1,6 @@
 """What each ranker gave: to a document's fused score, and to the measure of each query."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,9 +13,11 @@ from genm.align import UNJUDGED, Aligned, drop_rankers
 from genm.errors import InputError
 from genm.evaluate import AlignedEvaluator, Measure, parse_measure
 from genm.fuse import fuse_scores
+from genm.grouping import Queries
 from genm.ids import Ids, find
 from genm.learn.objectives import with_level
 from genm.model import Model
+from genm.records import Note
 
 Weights = Sequence[float] | Floats
 
@@ -156,6 +158,9 @@ class QueryExplanation:
     documents: tuple[Explained, ...]
     gains: QueryGains | None
     """None without judgments."""
+    weights: tuple[float, ...] = ()
+    """The weights of this query: those of its group, where the model has such."""
+    notes: tuple[Note, ...] = ()
 
 
 def explain_query(
@@ -166,18 +171,22 @@ def explain_query(
     doc_id: str | None = None,
     top: int = 10,
     measure: str | None = None,
+    queries: Queries | None = None,
+    groups: Mapping[str, str] | None = None,
 ) -> QueryExplanation:
     """Explain one query under the model's weights: its top documents or the named one, and each ranker's gain.
 
-    `aligned` must be aligned for the model (`Model.align`); without judgments there are no gains.
+    `aligned` must be aligned for the model (`Model.align`); without judgments there are no gains. Where the model
+    has weights by group, or a gate, the weights are those of the query: `queries` and `groups` are as in
+    `Model.fuse`.
     """
     wanted = measure_of(model, measure)
-    documents = explain_documents(aligned, model.weights, query_id, doc_id=doc_id, top=top)
-    gains = None
-    if aligned.labelled:
-        one = aligned.select(np.array([position_of(aligned, query_id)]))
-        gains = gains_by_query(one, model.weights, wanted)
-    return QueryExplanation(query_id, tuple(documents), gains)
+    one = aligned.select(np.array([position_of(aligned, query_id)]))
+    rows, notes = model.query_weights(one, queries=queries, groups=groups)
+    weights = tuple(rows[0].tolist())
+    documents = explain_documents(aligned, weights, query_id, doc_id=doc_id, top=top)
+    gains = gains_by_query(one, weights, wanted) if aligned.labelled else None
+    return QueryExplanation(query_id, tuple(documents), gains, weights, notes)
 
 
 def measure_of(model: Model, measure: str | None) -> Measure:

@@ -24,7 +24,6 @@ from genm._math.parallel import over_items
 from genm._math.tiles import Tiles
 from genm._typing import Floats
 from genm.align import Aligned
-from genm.errors import InputError
 from genm.evaluate import AlignedEvaluator, MeasureLike, parse_measure
 from genm.fuse import fuse_scores_by_query
 from genm.gating import Gate, QueryFeatures, raw_features, softmax, standardised
@@ -43,6 +42,7 @@ STIFFNESS = 8.0
 FIRST_STEP = 1.0
 """Length of the first step, in standardised features, before any curvature is known."""
 FEWEST_QUERIES = 30
+"""Fewer queries with relevant documents than this teach no gate: the global weights stay."""
 
 
 class GateFit(NamedTuple):
@@ -164,11 +164,8 @@ def learn_gate(
     wanted = with_level(parse_measure(measure), level)
     problem = Problem(aligned, level=max(level, wanted.rel), beta=beta)
     n = len(problem.kept)
-    if n < FEWEST_QUERIES:
-        raise InputError(
-            f"per_query (--per-query): expected at least {FEWEST_QUERIES} queries with relevant documents; found "
-            f"{n}. Judge more queries, or learn weights for all of them together."
-        )
+    if n < FEWEST_QUERIES and not always:
+        return GateFit(None, 0.0)
     taught = aligned if n == len(aligned.queries) else aligned.select(problem.kept)
     known = QueryFeatures.of(list(taught.queries), queries)
     own, shared = raw_features(taught, known, queries)
