@@ -7,6 +7,7 @@ import typer
 
 import genm
 from genm.cli import console, options
+from genm.cli import query_weights as by_query
 from genm.cli.app import make_verb
 from genm.errors import InputError
 from genm.formatting import p_text
@@ -37,7 +38,7 @@ def as_json(model: "genm.Model", found: "genm.explain.Explanation") -> dict[str,
     """Return everything that is shown, as a JSON object, query by query."""
     worth, gains = found.worth, found.gains
     weights = dict(zip(model.rankers, model.weights, strict=True))
-    by_query = zip(gains.queries, gains.value.tolist(), gains.gain.tolist(), strict=True)
+    values = zip(gains.queries, gains.value.tolist(), gains.gain.tolist(), strict=True)
     return {
         "measure": str(worth.measure),
         "method": worth.method,
@@ -68,7 +69,7 @@ def as_json(model: "genm.Model", found: "genm.explain.Explanation") -> dict[str,
         "exhaustive": None if worth.exhaustive is None else _choice(worth.exhaustive),
         "by_query": {
             query: {"value": value, "gain": dict(zip(gains.rankers, gain, strict=True))}
-            for query, value, gain in by_query
+            for query, value, gain in values
         },
         "sentences": genm.explain.sentences(worth),
     }
@@ -397,16 +398,16 @@ def explain(
                 group_by=group_by,
                 measure=measure,
                 method=method,
-                folds=folds,
-                seed=seed,
+                folds=5 if folds is None else folds,
+                seed=seed or 0,
                 progress=progress,
             )
             console.say_notes(compared.notes)
             console.show(
                 output,
-                json=lambda: query_weights.as_json(compared.model, compared.evidence),
-                tsv=lambda: query_weights.as_tsv(compared.model, compared.evidence),
-                table=lambda: query_weights.table(compared.model, compared.evidence),
+                json=lambda: by_query.as_json(compared.model, compared.evidence),
+                tsv=lambda: by_query.as_tsv(compared.model, compared.evidence),
+                table=lambda: by_query.table(compared.model, compared.evidence),
             )
             return
         if query is not None:
