@@ -2,8 +2,8 @@
 
 `python -m benchmarks.report [--scale 0.1]`; the scale is the share of the 7,000 queries, and bars are held at full
 scale only. The first time is for reading eight runs and judgments and aligning them, the second for the report of
-equal weights on them, in HTML; their evidence is kept beside the model. The files take their size on disk while this
-runs.
+equal weights on them, in HTML; their evidence is kept beside the model. The files take their size on disk while
+this runs.
 """
 
 import argparse

@@ -41,6 +41,17 @@ def test_a_run_is_read_back_bit_by_bit(data: dict[str, dict[str, float]]) -> Non
     assert again.notes == ()
 
 
+@settings(deadline=None, max_examples=100)
+@given(runs)
+def test_few_rows_are_written_as_many(data: dict[str, dict[str, float]]) -> None:
+    run, files = run_from_dict(data), [io.BytesIO(), io.BytesIO()]
+    write_run(run, files[0], tag="t")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(write, "_FEW_ROWS", -1)
+        write_run(run, files[1], tag="t")
+    assert files[0].getvalue() == files[1].getvalue()
+
+
 @settings(deadline=None, max_examples=50)
 @given(
     st.dictionaries(

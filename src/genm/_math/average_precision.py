@@ -36,7 +36,9 @@ from genm._typing import Bools, Floats, Ints
 from genm.errors import InputError
 
 _MOST_CHUNKS = 256
-_BLOCK_BYTES = 1 << 21
+_BLOCK_BYTES = 1 << 20
+_ROOM = 9
+"""Places after a block's relevant documents: one for those below all of them, and what eight lanes reach."""
 _NO_CHUNKS: Ints = np.zeros(0, np.int64)
 _GREATEST = np.finfo(np.float64).max
 
@@ -151,7 +153,7 @@ def blocks_of(tiles: Tiles, low: int, high: int) -> tuple[list[tuple[int, int]],
     if (low, high) not in tiles.derived:
         tiles.derived[low, high] = _cut_into_blocks(tiles, low, high)
     blocks, n_tiles, n = tiles.derived[low, high]
-    s, J, R, W = np.empty((4, n + 1))
+    s, J, R, W = np.empty((4, n + _ROOM))
     return blocks, Ranks(
         np.empty(n, np.int64), s, J, R, W, np.empty((n_tiles, 65)), np.empty((n_tiles, 5), np.int64)
     )

@@ -193,17 +193,20 @@ def _raise_tile(s: Floats, size: int, b: float, E: Floats, t: int) -> None:
 
 
 @part()
+def raise_relevant(s: Floats, b: float, middle: float, begin: int, above: int, stop: int, v: Floats) -> None:
+    """Set v_j to exp(b (m - s_j)) for the relevant documents begin:above, and to exp(b (s_j - m)) for above:stop.
+
+    Eight at a time, so up to seven places after `stop` are read and written too; arrays have room for them.
+    """
+    for j in range(begin, above, 8):
+        store(v, j, exponential((middle - load(s, j)) * b))
+    for j in range(above, stop, 8):
+        store(v, j, exponential((load(s, j) - middle) * b))
+
+
+@part()
 def _add_series(
-    E: Floats,
-    begins: int,
-    sign: float,
-    b: float,
-    middle: float,
-    s: Floats,
-    R: Floats,
-    W: Floats,
-    begin: int,
-    stop: int,
+    E: Floats, begins: int, sign: float, v: Floats, R: Floats, W: Floats, begin: int, stop: int
 ) -> None:
     """Add the series of sum_d g to R and of sum_d w to W, for the relevant documents begin:stop of one side.
 
@@ -218,10 +221,10 @@ def _add_series(
         l3 += x2 * x
         l4 += x2 * x2
     m1, m2, m3, m4 = total(l1), total(l2), total(l3), total(l4)
-    for j in range(begin, stop):
-        v = exponential(sign * b * (middle - s[j]))
-        R[j] += sign * v * (m1 - v * (m2 - v * (m3 - v * m4)))
-        W[j] += v * (m1 - v * (2.0 * m2 - v * (3.0 * m3 - v * (4.0 * m4))))
+    for j in range(begin, stop, 8):
+        x, n = load(v, j), stop - j
+        store(R, j, load(R, j) + first(sign * x * (m1 - x * (m2 - x * (m3 - x * m4))), n))
+        store(W, j, load(W, j) + first(x * (m1 - x * (2.0 * m2 - x * (3.0 * m3 - x * (4.0 * m4)))), n))
 
 
 @part()
@@ -243,7 +246,7 @@ def rank_range(
     order, s, J, R, W, E, cuts = ranks
     scores, tile_low, tile_high, sizes = store.scores, store.low, store.high, store.sizes
     tile_spans, relevant, spans, divisors = store.tile_spans, store.relevant, store.relevant_spans, store.divisors
-    g, inverse = np.empty(64), np.empty((1, 64))
+    g, inverse, v = np.empty(64), np.empty((1, 64)), np.empty(len(s))
     near = NEAR if window > NEAR else window
     zero = low - low  # an integer like any other: a plain 0 is a constant, for which callees are compiled again
     at, t = zero, zero
@@ -277,18 +280,19 @@ def rank_range(
                     _raise_tile(g, size, b, E, t)
                     c1 = first_below(s, c1, c0, c3, b, greatest, -near)
                     c2 = first_below(s, c2, c1, c3, b, least, near)
+                    raise_relevant(s, b, middle, c0, c1, c3, v)
                 if c0 < c1:
-                    _add_series(E, 65 * t, 1.0, b, middle, s, R, W, c0, c1)
+                    _add_series(E, 65 * t, 1.0, v, R, W, c0, c1)
                 if c2 < c3:
                     invert_tile(E, t, size, inverse)
-                    _add_series(inverse, zero, -1.0, b, middle, s, R, W, c2, c3)
+                    _add_series(inverse, zero, -1.0, v, R, W, c2, c3)
                     for j in range(c2, c3):
                         R[j] += size
                 for j in range(c1, c2):
                     if wide:
                         pair_by_score(E, t, size, b, s[j], g)
                     else:
-                        pair_by_ratio(E, t, exponential(b * (s[j] - middle)), g)
+                        pair_by_ratio(E, t, v[j], g)
                     sum_g, sum_w = _sums(g)
                     R[j] += sum_g
                     W[j] += sum_w
@@ -386,26 +390,15 @@ def _exact_range(
 
 
 @part()
-def _spread_series(
-    E: Floats,
-    begins: int,
-    sign: float,
-    b: float,
-    middle: float,
-    s: Floats,
-    C: Floats,
-    begin: int,
-    stop: int,
-    u: Floats,
-) -> None:
+def _spread_series(E: Floats, begins: int, v: Floats, C: Floats, begin: int, stop: int, u: Floats) -> None:
     """Add the series of sum_j C_j w to u, for the relevant documents begin:stop; the tile's E lie at `begins`."""
     a1, a2, a3, a4 = 0.0, 0.0, 0.0, 0.0
     for j in range(begin, stop):
-        v, c = exponential(sign * b * (middle - s[j])), C[j]
-        a1 += c * v
-        a2 += 2.0 * c * v * v
-        a3 += 3.0 * c * v * v * v
-        a4 += 4.0 * c * (v * v) * (v * v)
+        x, c = v[j], C[j]
+        a1 += c * x
+        a2 += 2.0 * c * x * x
+        a3 += 3.0 * c * x * x * x
+        a4 += 4.0 * c * (x * x) * (x * x)
     spread_powers(E, begins, a1, a2, a3, a4, u)
 
 
@@ -461,7 +454,7 @@ def gradient_range(low: int, high: int, store: Store, ranks: Ranks, b: float, gr
         store.relevant,
         store.relevant_spans,
     )
-    C = np.empty(len(s))
+    C, v = np.empty(len(s)), np.empty(len(s))
     zero = low - low  # an integer like any other: a plain 0 is a constant, for which callees are compiled again
     at, t = zero, zero
     for q in range(low, high):
@@ -477,16 +470,18 @@ def gradient_range(low: int, high: int, store: Store, ranks: Ranks, b: float, gr
                 size, middle = sizes[tile], E[t, 64]
                 for d in range(64):
                     u[d] = 0.0
+                if not cuts[t, 4]:
+                    raise_relevant(s, b, middle, c0, c1, c3, v)
                 if c0 < c1:
-                    _spread_series(E, 65 * t, 1.0, b, middle, s, C, c0, c1, u)
+                    _spread_series(E, 65 * t, v, C, c0, c1, u)
                 if c2 < c3:
                     invert_tile(E, t, size, inverse)
-                    _spread_series(inverse, zero, -1.0, b, middle, s, C, c2, c3, u)
+                    _spread_series(inverse, zero, v, C, c2, c3, u)
                 for j in range(c1, c2):
                     if cuts[t, 4]:
                         pair_by_score(E, t, size, b, s[j], g)
                     else:
-                        pair_by_ratio(E, t, exponential(b * (s[j] - middle)), g)
+                        pair_by_ratio(E, t, v[j], g)
                     _add_slope(g, C[j], u)
                 _take_dots(u, scores, tile, shift, gradients, q)
             t += 1
@@ -603,7 +598,7 @@ def hessian_range(
     g, h, u, inverse = np.empty(64), np.empty(64), np.empty(64), np.empty((1, 64))
     X, moments = np.empty((n_rankers + 1, 64)), np.empty((n_rankers + 1, 4))
     shift, x, H = np.empty(n_rankers), np.empty(n_rankers), np.empty((n_rankers, n_rankers))
-    T = np.empty(P.shape)
+    T, v = np.empty(P.shape), np.empty(len(s))
     for d in range(64):
         X[n_rankers, d] = 1.0
     zero = low - low  # an integer like any other: a plain 0 is a constant, for which callees are compiled again
@@ -623,6 +618,8 @@ def hessian_range(
             if c0 < c3:
                 size, middle = sizes[tile], E[t, 64]
                 _centre(scores, tile, shift, X)
+                if not cuts[t, 4]:
+                    raise_relevant(s, b, middle, c0, c1, c3, v)
                 for d in range(64):
                     u[d] = 0.0
                 for side in range(2):
@@ -635,12 +632,12 @@ def hessian_range(
                             _sum_moments(E, 65 * t, X, moments)
                         a1, a2, a3, a4 = 0.0, 0.0, 0.0, 0.0
                         for j in range(begin, stop):
-                            v, c = exponential(sign * b * (middle - s[j])), sign * J[j] / (R[j] * R[j])
-                            _add_series_moments(v, sign, moments, P, T, j)
-                            a1 += c * v
-                            a2 += 4.0 * c * v * v
-                            a3 += 9.0 * c * v * v * v
-                            a4 += 16.0 * c * (v * v) * (v * v)
+                            y, c = v[j], sign * J[j] / (R[j] * R[j])
+                            _add_series_moments(y, sign, moments, P, T, j)
+                            a1 += c * y
+                            a2 += 4.0 * c * y * y
+                            a3 += 9.0 * c * y * y * y
+                            a4 += 16.0 * c * (y * y) * (y * y)
                         if side:
                             spread_powers(inverse, zero, a1, a2, a3, a4, u)
                         else:
@@ -649,7 +646,7 @@ def hessian_range(
                     if cuts[t, 4]:
                         pair_by_score(E, t, size, b, s[j], g)
                     else:
-                        pair_by_ratio(E, t, exponential(b * (s[j] - middle)), g)
+                        pair_by_ratio(E, t, v[j], g)
                     _add_pairs(g, h, J[j] / (R[j] * R[j]), X, P, T, j, u)
                 _take_squares(u, X, h, H)
             t += 1

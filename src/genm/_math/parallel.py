@@ -107,7 +107,7 @@ def _is_whole(path: str) -> bool:
 
 def kernel(function: F) -> F:
     """Compile at first use, keep the result on disk, release the interpreter lock while running."""
-    return kept()(function)
+    return kept(no_cfunc_wrapper=True)(function)
 
 
 def n_threads() -> int:

@@ -6,6 +6,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
+from genm._typing import Floats
 from genm.errors import InputError
 from genm.ids import Ids
 from genm.io import Destination, opened
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 _ROWS = 1 << 19  # rows turned into text at a time
+_FEW_ROWS = 1 << 15
+"""Up to so many rows are written by Python itself: importing polars takes longer."""
 _NOT_PLAIN = re.compile(r"[\x00-\x20]")
 
 
@@ -31,11 +34,27 @@ def write_run(run: Run, destination: Destination, *, tag: str | None = None) -> 
     _check_ids(run.docs, "document")
     rank = np.arange(1, len(run.doc) + 1) - np.repeat(run.starts[:-1], np.diff(run.starts))
     with opened(destination) as file:
+        if len(run.doc) <= _FEW_ROWS and _has_plain_decimals(run.score):
+            docs, ranked = list(run.docs), zip(run.doc.tolist(), rank.tolist(), run.score.tolist(), strict=True)
+            queries = np.repeat(np.arange(len(run.queries)), np.diff(run.starts)).tolist()
+            names = list(run.queries)
+            lines = [
+                f"{names[q]} Q0 {docs[doc]} {place} {score} {tag}\n"
+                for q, (doc, place, score) in zip(queries, ranked, strict=True)
+            ]
+            file.write("".join(lines).encode())
+            return
         for rows, query, doc in _blocks(run):
             _write(
                 file,
                 {"query": query, "q0": "Q0", "doc": doc, "rank": rank[rows], "score": run.score[rows], "tag": tag},
             )
+
+
+def _has_plain_decimals(scores: Floats) -> bool:
+    """Whether Python writes all scores as polars does: from 0.0001 on, without an exponent."""
+    size = np.abs(scores)
+    return bool(((size == 0.0) | ((size >= 1e-4) & (size < 1e15))).all())
 
 
 def write_qrels(qrels: Qrels, destination: Destination) -> None:
