@@ -16,7 +16,7 @@ from genm.export import export_model
 from genm.ids import Ids
 from genm.model import load_model
 from genm.records import Qrels, ranked_run
-from genm.report import render_report, report_model
+from genm.report import build_report, compute_evidence, render_report, report_model
 from genm.report.payload import unpack
 from genm.training import engine_snippet, train
 
@@ -96,6 +96,16 @@ def test_figures_of_fit_are_those_of_the_report_and_of_the_model_file(places):
             gain.high,
         )
     assert report["made"]["evidence"] == "read"
+
+
+def test_evidence_that_is_computed_anew_is_that_of_fit(places):
+    """Without the file beside the model, the report deals the same folds and finds the same figures."""
+    trained, model, aligned, report, _ = places
+    again = build_report(aligned, model, compute_evidence(aligned, model))
+    assert again["headline"]["held_out"] == report["headline"]["held_out"] == trained.evidence.held_out.mean
+    assert again["headline"]["gains"] == report["headline"]["gains"]
+    assert again["spread"]["rows"] == report["spread"]["rows"]
+    assert again["verdicts"] == report["verdicts"]
 
 
 def test_losses_and_verdicts_are_those_of_explain(places):

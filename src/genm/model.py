@@ -185,6 +185,20 @@ class Model:
         """The weights by the names of their rankers."""
         return dict(zip(self.rankers, self.weights, strict=True))
 
+    @property
+    def folds(self) -> int:
+        """The number of folds of the training's cross-validation; 5 where the model does not say it."""
+        return self._said("folds", 5)
+
+    @property
+    def seed(self) -> int:
+        """The seed that dealt these folds; 0 where the model does not say it."""
+        return self._said("seed", 0)
+
+    def _said(self, name: str, usual: int) -> int:
+        known = self.training.get(name)
+        return known if isinstance(known, int) else usual
+
     def plot(self, *, ax: "Axes | None" = None) -> "Axes":
         """Draw the weights; needs the extra `plots`."""
         title = f"Weights by {self.method} for {self.measure}"

@@ -8,6 +8,12 @@ from hypothesis import strategies as st
 from report.examples import HOSTILE, example_report
 
 from genm.report.markdown import escape_markdown, report_markdown
+from genm.report.tables import queries_table, weights_table
+
+
+@pytest.fixture(scope="module")
+def report():
+    return example_report()
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -49,3 +55,23 @@ def test_the_best_held_out_value_is_bold_and_training_never_is(built) -> None:
     for c in range(len(table["measures"])):
         best = max(s["values"][c] for s in table["systems"] if s["held_out"])
         assert any(f"**{best:.4f}**" in line for line in lines)
+
+
+def test_losses_come_first_with_the_texts_of_their_queries(report) -> None:
+    table = report["queries"]
+    worst = min(range(len(table["delta"])), key=table["delta"].__getitem__)
+    rows = queries_table(report).rows
+    assert rows[0][0] == f"{table['query_ids'][worst]}: {table['texts'][worst]}"
+    differences = [float(row[3]) for row in rows]
+    assert differences == sorted(differences)
+
+
+def test_rankers_to_leave_out_are_named(report) -> None:
+    written = report_markdown(report)
+    for sentence in report["verdicts"]["advice"]:
+        assert escape_markdown(sentence) in written
+    header, rows = weights_table(report).header, weights_table(report).rows
+    assert header[-2:] == ["lost without it", "verdict"]
+    assert [row[-1] for row in rows] == ["keep", "leave out: not needed", "leave out: hurts"]
+    nothing = report | {"verdicts": report["verdicts"] | {"rows": [], "advice": []}}
+    assert weights_table(nothing).header[-1] == "near-optimal"

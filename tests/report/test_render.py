@@ -57,6 +57,45 @@ def text_of(document):
     return re.sub(r"\s+", " ", reader.seen)
 
 
+def test_the_page_says_which_rankers_to_leave_out_and_why(report, words):
+    for sentence in report["verdicts"]["advice"]:
+        assert sentence in words
+    assert "keep" in words
+    assert "leave out: not needed" in words
+    assert "leave out: hurts" in words
+    skipped = copy.deepcopy(report)
+    skipped["verdicts"].update(rows=[], advice=[], held_out=None, skipped="A reason not to compute.")
+    told = text_of(report_page(skipped))
+    assert "A reason not to compute." in told
+    assert "Leave out" not in told
+
+
+def test_a_p_value_that_disagrees_with_its_interval_is_explained(report):
+    odd = copy.deepcopy(report)
+    odd["headline"]["gains"][0].update(outcome="perhaps better", p=0.0004)
+    asks = "it asks whether gains outnumber losses, and the interval asks for the mean: the interval decides"
+    assert asks in text_of(report_page(odd))
+    for gain in odd["headline"]["gains"]:
+        gain.update(outcome="better", p=0.0004)
+    assert asks not in text_of(report_page(odd))
+
+
+def test_a_figure_of_some_queries_says_of_how_many(report):
+    part = copy.deepcopy(report)
+    part["sampling"] += [
+        {"part": name, "n_shown": 7, "n_all": 900, "sentence": "7 of 900."} for name in ("lines", "ternary")
+    ]
+    told = text_of(report_page(part))
+    assert told.count("on these 7 of 900 queries") == 3  # the near-optimal ranges, the lines, the map
+    assert "on all 24 queries" in text_of(report_page(report))
+
+
+def test_every_ranker_alone_is_a_rival(report, words):
+    assert "Held-out gain over each ranker alone." in words
+    for gain in report["headline"]["over_rankers"]:
+        assert signed(gain["difference"]) in words
+
+
 def test_the_headline_says_number_rival_and_interval_first(words):
     at = [
         words.index(part)

@@ -7,7 +7,9 @@ from html.parser import HTMLParser
 import pytest
 from reproduced import collection, results
 
+from genm import plotting
 from genm.records import Note
+from genm.report.html import asset
 from genm.reproduce.figures import Drawing
 from genm.reproduce.figures.objective import draw_sigmoid
 from genm.reproduce.figures.results import draw_recall, draw_summary
@@ -139,3 +141,11 @@ def test_a_phone_scrolls_it_in_one_direction_only(page, tmp_path):
             assert said == []
             assert [url for url in asked if not url.startswith("data:")] == [file.as_uri()]
         browser.close()
+
+
+def test_the_ink_of_drawings_has_a_colour_for_the_dark():
+    """Drawings carry colours as attributes; the page's style names each that would vanish on a dark page."""
+    style = asset("page.css", "genm.reproduce")
+    for colour in (plotting.INK, plotting.FAINT, "#000000", "#ffffff"):
+        for attribute in ("fill", "stroke"):
+            assert f'.picture [{attribute}="{colour}"]' in style, (attribute, colour)

@@ -233,22 +233,16 @@ def explain_model(
         method=method,
         measure=measure_of(model, measure),
         level=model.relevance_level,
-        folds=_trained_with(model, "folds", 5) if folds is None else folds,
+        folds=model.folds if folds is None else folds,
         orders=orders,
         confidence=confidence,
         margin=margin,
-        seed=_trained_with(model, "seed", 0) if seed is None else seed,
+        seed=model.seed if seed is None else seed,
         progress=progress,
     )
     known = _fit_held_out(model, aligned, worth)
     notes += _other_figure(known, worth)
     return Explanation(worth, gains_by_query(aligned, model.weights, worth.measure), notes, known)
-
-
-def _trained_with(model: Model, name: str, usual: int) -> int:
-    """Return the folds or the seed of the model's training; models of earlier releases do not say them."""
-    known = model.training.get(name)
-    return known if isinstance(known, int) else usual
 
 
 def _fit_held_out(model: Model, aligned: Aligned, worth: Worth) -> float | None:

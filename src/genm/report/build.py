@@ -263,10 +263,16 @@ class Source:
     """The model as its search engine takes it."""
 
 
-def compute_evidence(aligned: Aligned, model: Model, *, seed: int = 0, progress: Progress = silent) -> Kept:
-    """Cross-validate the model's method on these data and refit it, as `genm fit` does for the evidence file."""
-    make_one = _maker(aligned, model)
-    fuser, evidence = gather_evidence(aligned, make_one, parse_measure(model.measure), seed=seed, progress=progress)
+def compute_evidence(
+    aligned: Aligned, model: Model, *, seed: int | None = None, progress: Progress = silent
+) -> Kept:
+    """Cross-validate the model's method on these data and refit it, as `genm fit` does for the evidence file.
+
+    Folds and seed are those of the model's training.
+    """
+    seed = model.seed if seed is None else seed
+    make_one, measure = _maker(aligned, model), parse_measure(model.measure)
+    fuser, evidence = gather_evidence(aligned, make_one, measure, folds=model.folds, seed=seed, progress=progress)
     return keep_evidence(aligned, fuser, evidence, seed=seed, progress=progress)
 
 
