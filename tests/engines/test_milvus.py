@@ -1,10 +1,11 @@
 """Milvus Lite inside this process: hybrid search under the weighted ranker."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
 import pytest
+from engines.differential import DOCS, cases, check, ties_matter
 from engines.proof import Proof
 from export.cases import loaded
 
@@ -77,3 +78,41 @@ def test_the_exported_function_ranks_as_the_model(client: Any, proof: Proof) -> 
             single=True,
         )
     assert not differing
+
+
+@pytest.fixture(scope="module")
+def one_hot(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A row for each document, found by its own term only: a query's weights, not below 0, are the scores."""
+    made, kind = pymilvus.MilvusClient(str(tmp_path_factory.mktemp("milvus") / "small.db")), pymilvus.DataType
+    schema, index = made.create_schema(), made.prepare_index_params()
+    schema.add_field("id", kind.VARCHAR, is_primary=True, max_length=20)
+    for field in "abc":
+        schema.add_field(field, kind.SPARSE_FLOAT_VECTOR)
+        index.add_index(field, index_type="SPARSE_INVERTED_INDEX", metric_type="IP")
+    made.create_collection("articles", schema=schema, index_params=index)
+    made.insert("articles", [{"id": doc, **{field: {i: 1.0} for field in "abc"}} for i, doc in enumerate(DOCS)])
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("technique", ["IP", "norm_score off"])
+def test_the_simulator_is_the_engine(one_hot: Any, technique: str) -> None:
+    def settings(lists: Sequence[Mapping[str, float]]) -> dict[str, str]:
+        named = [ranker for ranker, _ in zip("abc", lists, strict=False)]
+        said = {
+            f"{ranker}.{key}": value for ranker in named for key, value in (("field", ranker), ("metric", "IP"))
+        }
+        return {"size": "50", **said}
+
+    for case in cases("milvus", technique, settings, rankers=("a", "b", "c")):
+        no_hit = any(
+            not scores or 0.0 in scores.values() for scores in case.lists
+        )  # a term of weight 0 finds nothing
+        if no_hit or ties_matter(case.lists, case.window, by_rank=False):
+            continue
+        given = {
+            ranker: {DOCS.index(doc): score for doc, score in scores.items()}
+            for ranker, scores in zip("abc", case.lists, strict=True)
+        }
+        found = loaded(case.exported.text)["search"](one_hot, given)[0]
+        check(case, {hit["id"]: hit["distance"] for hit in found})

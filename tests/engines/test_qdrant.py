@@ -113,6 +113,52 @@ def one_hot() -> Any:
     return made
 
 
+@pytest.fixture(scope="module")
+def shard(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The same in a shard of Qdrant Edge, which is the server's own code as a package."""
+    edge = pytest.importorskip("qdrant_edge", reason="the package qdrant-edge-py is not installed")
+    folder = tmp_path_factory.mktemp("qdrant")
+    config = edge.EdgeConfig(sparse_vectors={name: edge.EdgeSparseVectorParams() for name in "abc"})
+    made = edge.EdgeShard.create(str(folder), config)
+    points = [
+        edge.Point(i, {name: edge.SparseVector([i], [1.0]) for name in "abc"}, {"id": doc})
+        for i, doc in enumerate(DOCS)
+    ]
+    made.update(edge.UpdateOperation.upsert_points(points))
+    yield made
+    made.close()
+
+
+def edge_request(exported: str) -> Any:
+    """An exported query in the types of Qdrant Edge, which reads no JSON."""
+    import qdrant_edge as edge
+
+    def expression(value: Any) -> Any:
+        if isinstance(value, str):
+            return edge.Expression.Variable(value)
+        if not isinstance(value, dict):
+            return edge.Expression.Constant(value)
+        terms = [expression(term) for terms in value.values() for term in terms]
+        return edge.Expression.Sum(terms) if "sum" in value else edge.Expression.Mult(terms)
+
+    request = json.loads(exported)
+    prefetches = [
+        edge.Prefetch(
+            limit=one["limit"],
+            query=edge.Query.Nearest(
+                edge.SparseVector(one["query"]["indices"], one["query"]["values"]), one["using"]
+            ),
+        )
+        for one in request["prefetch"]
+    ]
+    query = request["query"]
+    if "rrf" in query:
+        fused = edge.Fusion.Rrf(query["rrf"]["k"], query["rrf"].get("weights"))
+    else:
+        fused = edge.Formula(expression(query["formula"]), query["defaults"])
+    return edge.QueryRequest(limit=request["limit"], query=fused, prefetches=prefetches, with_payload=True)
+
+
 def given_scores(lists: Sequence[Mapping[str, float]]) -> dict[str, str]:
     said = {"size": "50"}
     for ranker, scores in zip("abc", lists, strict=False):
@@ -130,8 +176,17 @@ def given_scores(lists: Sequence[Mapping[str, float]]) -> dict[str, str]:
         ("qdrant-rrf", "rrf", {"k": 3.0}),
     ],
 )
-def test_the_simulator_is_the_engine(one_hot: Any, target: str, technique: str, change: dict[str, Any]) -> None:
+@pytest.mark.parametrize("mode", ["local", "edge"])
+def test_the_simulator_is_the_engine(
+    request: pytest.FixtureRequest, mode: str, target: str, technique: str, change: dict[str, Any]
+) -> None:
+    engine = request.getfixturevalue("one_hot" if mode == "local" else "shard")
     for case in cases(target, technique, given_scores, rankers=("a", "b", "c"), negative=True, change=change):
-        if not all(case.lists) or ties_matter(case.lists, case.window, by_rank=target == "qdrant-rrf"):
-            continue  # a sparse query without terms is refused, and local mode states no order of equal scores
-        check(case, {point.payload["id"]: point.score for point in asked(one_hot, case.exported.text)})
+        no_hit = any(
+            not scores or 0.0 in scores.values() for scores in case.lists
+        )  # a term of weight 0 finds nothing
+        if no_hit or ties_matter(case.lists, case.window, by_rank=target == "qdrant-rrf"):
+            continue  # no order of equal scores is stated
+        text = case.exported.text
+        found = asked(engine, text) if mode == "local" else engine.query(edge_request(text))
+        check(case, {point.payload["id"]: point.score for point in found})

@@ -2,18 +2,22 @@
 
 import json
 import os
+import random
 import shutil
 import subprocess
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from engines.differential import DOCS, Case, check, ties_matter
 from engines.downloads import CACHE, Unavailable
 from engines.proof import Lists, Proof
 from engines.servers import free_port, serving
-from export.cases import loaded
+from export.cases import loaded, model
+
+from genm.export import export_model, find_target, training_rules
 
 weaviate = pytest.importorskip("weaviate", reason="the package weaviate-client is not installed")
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -62,8 +66,11 @@ def built() -> Path:
 
 
 @pytest.fixture(scope="module")
-def collection(proof: Proof, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A collection that holds the texts."""
+def client(proof: Proof, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A client of a server of its own.
+
+    Weaviate binds its gRPC port and a port for other nodes to all interfaces: it has no setting for that.
+    """
     try:
         program, home = built(), tmp_path_factory.mktemp("weaviate")
         ports = [free_port() for _ in range(7)]
@@ -93,7 +100,7 @@ def collection(proof: Proof, tmp_path_factory: pytest.TempPathFactory) -> Iterat
             local = {"http_host": "127.0.0.1", "grpc_host": "127.0.0.1", "http_secure": False, "grpc_secure": False}
             client = weaviate.connect_to_custom(http_port=ports[0], grpc_port=ports[1], **local)
             try:
-                yield _filled(client, proof)
+                yield client
             finally:
                 client.close()
     except Unavailable as error:
@@ -107,13 +114,12 @@ def id_of(doc: str) -> str:
     return str(uuid.UUID(int=(rank << 64) | (uuid.uuid5(uuid.NAMESPACE_OID, doc).int & (2**64 - 1))))
 
 
-def _filled(client: Any, proof: Proof) -> Any:
+def filled(client: Any, name: str, texts: Mapping[str, str], vectors: Mapping[str, list[float]]) -> Any:
     from weaviate.classes.config import Configure, DataType, Property
     from weaviate.classes.data import DataObject
 
-    texts = proof.texts
     made = client.collections.create(
-        "Article",
+        name,
         vector_config=Configure.Vectors.self_provided(),
         properties=[
             Property(name="text", data_type=DataType.TEXT),
@@ -121,8 +127,8 @@ def _filled(client: Any, proof: Proof) -> Any:
         ],
     )
     objects = [
-        DataObject(uuid=id_of(doc), properties={"text": text, "doc": doc}, vector=texts.doc_vectors[doc])
-        for doc, text in texts.docs.items()
+        DataObject(uuid=id_of(doc), properties={"text": text, "doc": doc}, vector=vectors[doc])
+        for doc, text in texts.items()
     ]
     for start in range(0, len(objects), 200):
         assert not made.data.insert_many(objects[start : start + 200]).errors
@@ -130,19 +136,29 @@ def _filled(client: Any, proof: Proof) -> Any:
 
 
 @pytest.fixture(scope="module")
-def runs(collection: Any, proof: Proof) -> dict[str, dict[str, dict[str, float]]]:
-    """The lists of each ranker, as its page says."""
+def collection(client: Any, proof: Proof) -> Any:
+    """A collection that holds the texts."""
+    return filled(client, "Article", proof.texts.docs, proof.texts.doc_vectors)
+
+
+def pulled(collection: Any, words: str, vector: list[float]) -> list[dict[str, float]]:
+    """The list of each ranker, as its page says."""
     from weaviate.classes.query import MetadataQuery
 
     shown = MetadataQuery(score=True, distance=True)
-    pulled: dict[str, dict[str, dict[str, float]]] = {"bm25": {}, "dense": {}}
-    for query, words in proof.texts.queries.items():
-        found = collection.query.bm25(words, query_properties=["text"], limit=WINDOW, return_metadata=shown)
-        pulled["bm25"][query] = {one.properties["doc"]: one.metadata.score for one in found.objects}
-        vector = proof.texts.query_vectors[query]
-        found = collection.query.near_vector(vector, limit=WINDOW, return_metadata=shown)
-        pulled["dense"][query] = {one.properties["doc"]: 1.0 - one.metadata.distance for one in found.objects}
-    return pulled
+    by_words = collection.query.bm25(words, query_properties=["text"], limit=WINDOW, return_metadata=shown)
+    by_vector = collection.query.near_vector(vector, limit=WINDOW, return_metadata=shown)
+    return [
+        {one.properties["doc"]: one.metadata.score for one in by_words.objects},
+        {one.properties["doc"]: 1.0 - one.metadata.distance for one in by_vector.objects},
+    ]
+
+
+@pytest.fixture(scope="module")
+def runs(collection: Any, proof: Proof) -> dict[str, dict[str, dict[str, float]]]:
+    texts = proof.texts
+    lists = {q: pulled(collection, words, texts.query_vectors[q]) for q, words in texts.queries.items()}
+    return {name: {q: both[k] for q, both in lists.items()} for k, name in enumerate(("bm25", "dense"))}
 
 
 def order_of_equals(runs: dict[str, Lists]) -> Callable[[str], Callable[[str], tuple[float, str]]]:
@@ -172,3 +188,48 @@ def test_the_exported_function_ranks_as_the_model(collection: Any, runs: Any, pr
         single=True,
     )
     assert not differing
+
+
+WORDS = ["red", "blue", "car", "boat", "sky"]
+TEXTS = {
+    "random": lambda draw: " ".join(draw.choices(WORDS, k=4)),
+    "equal": lambda draw: "red car",
+    "none": lambda draw: "green tree",
+}
+
+
+@pytest.mark.parametrize("technique", ["relativeScoreFusion", "rankedFusion"])
+@pytest.mark.parametrize("texts", TEXTS)
+def test_the_simulator_is_the_engine(client: Any, texts: str, technique: str) -> None:
+    """Scores are Weaviate's own, so the lists are pulled and both fusions compared."""
+    from weaviate.classes.query import HybridFusion, MetadataQuery
+
+    draw = random.Random(3)
+    documents = {doc: TEXTS[texts](draw) for doc in DOCS}
+    vectors = {doc: [draw.randint(1, 3) / 2, draw.randint(-2, 2) / 2] for doc in DOCS}
+    if texts == "none":
+        vectors = {doc: [1.0, 0.5] for doc in DOCS}  # all at one distance
+    collection = filled(client, f"Small{texts}{technique}", documents, vectors)
+    normalizer = training_rules("weaviate", ("bm25", "dense"), techniques={"*": technique}).normalizers["bm25"]
+    for number in range(8):
+        words, vector = " ".join(draw.sample(WORDS, draw.randint(1, 2))), [draw.random(), draw.random() - 0.5]
+        share = draw.randint(1, 9) / 10
+        made = model(normalizer, weights=(1.0 - share, share))
+        exported = export_model(made, "weaviate")
+        lists = pulled(collection, words, vector)
+        if ties_matter(lists, None, by_rank=technique == "rankedFusion"):
+            continue
+        found = collection.query.hybrid(
+            words,
+            vector=vector,
+            alpha=exported.document["alpha"],
+            fusion_type={"relativeScoreFusion": HybridFusion.RELATIVE_SCORE, "rankedFusion": HybridFusion.RANKED}[
+                technique
+            ],
+            query_properties=["text"],
+            limit=50,
+            return_metadata=MetadataQuery(score=True),
+        )
+        answer = {one.properties["doc"]: one.metadata.score for one in found.objects}
+        fused = find_target("weaviate").code.simulate(exported.document, lists)
+        check(Case(f"{texts} {number}", None, lists, exported, fused), answer)
