@@ -69,6 +69,8 @@ def page(target: Target) -> str:
         _settings(target),
         "## Good to know",
         "\n".join(f"- {note}" for note in target.notes),
+        "## How this export is tested",
+        target.tested,
         "Sources: " + "; ".join(target.sources) + ".",
     ]
     return "\n\n".join(sections) + "\n"

@@ -41,9 +41,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         return
     n_docs, n_queries = len(made.texts.docs), len(made.texts.queries)
     terminalreporter.section(f"engines ({made.texts.name}: {n_docs} documents, {n_queries} queries)")
-    terminalreporter.write_line(f"{'engine':16}{'version':12}{'technique':44}{'queries':>8}{'equal top 10':>14}")
+    terminalreporter.write_line(f"{'engine':16}{'version':16}{'technique':36}{'queries':>8}{'equal top 10':>14}")
     for row in made.rows:
-        line = f"{row.engine:16}{row.version:12}{row.technique:44}{row.n_queries:>8}{row.n_equal:>14}"
+        line = f"{row.engine:16}{row.version:16}{row.technique:36}{row.n_queries:>8}{row.n_equal:>14}"
         terminalreporter.write_line(line)
     for name, reason in made.skipped:
         terminalreporter.write_line(f"{name:16}skipped: {reason}")

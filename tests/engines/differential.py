@@ -17,6 +17,7 @@ class Case:
     """One query: what each ranker returned, and what is exported for it."""
 
     what: str
+    window: int | None
     lists: Sequence[Mapping[str, float]]
     exported: Exported
     simulated: Mapping[str, float]
@@ -74,7 +75,18 @@ def cases(
             weights = tuple(share / sum(shares) for share in shares)
             model = Model(rankers, weights, tuple(normalizers), (window,) * len(rankers), "newton", "AP")
             exported = export_model(model, target, settings=settings(lists))
-            yield Case(f"{what}, window {window}", lists, exported, simulate(exported.document, lists))
+            yield Case(f"{what}, window {window}", window, lists, exported, simulate(exported.document, lists))
+
+
+def ties_matter(lists: Sequence[Mapping[str, float]], window: int | None, *, by_rank: bool) -> bool:
+    """Whether an engine that orders equal scores by a rule of its own may rank these lists differently."""
+    for scores in lists:
+        values = sorted(scores.values(), reverse=True)
+        if by_rank and len(set(values)) < len(values):
+            return True
+        if window is not None and len(values) > window and values[window - 1] == values[window]:
+            return True
+    return False
 
 
 def check(case: Case, answer: Mapping[str, float], *, relative: float = 2e-6) -> None:

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from genm.cli.app import app
 from genm.collections import is_available, load_collection
+from genm.export import find_target
 from genm.read import read_run
 
 AT = 10
@@ -79,7 +80,8 @@ class Proof:
         judged = [f"{q} 0 {doc} 1\n" for q, docs in self.texts.relevant.items() for doc in docs]
         qrels.write_text("".join(judged), encoding="utf-8")
         model = folder / "model.json"
-        fit = ["--target", target, *options, "--method", "newton", "--folds", "2", "--qrels", str(qrels)]
+        method = [] if find_target(target).weights.equal else ["--method", "newton"]
+        fit = ["--target", target, *options, *method, "--folds", "2", "--qrels", str(qrels)]
         genm("fit", *fit, *named, "-o", str(model))
         genm("fuse", "--model", str(model), *named, "-o", str(folder / "fused.trec"))
         fused = read_run(folder / "fused.trec")
@@ -160,3 +162,15 @@ def _of_length_one(rows: np.ndarray) -> list[list[float]]:
     """Return the rows as numbers of single precision, which engines keep; a row of zeros gets a direction."""
     rows = np.where(np.abs(rows).sum(axis=1, keepdims=True) > 0, rows, 1.0)
     return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32).astype(float).tolist()
+
+
+def term_vectors(docs: list[str], queries: list[str]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the weights of the terms of each text, for engines that take sparse vectors."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    weigh = TfidfVectorizer(sublinear_tf=True, stop_words="english", dtype=np.float32)
+    counted = weigh.fit_transform(docs), weigh.transform(queries)
+    return tuple(
+        [{"indices": row.indices.tolist(), "values": row.data.astype(float).tolist()} for row in rows.tocsr()]
+        for rows in counted
+    )

@@ -64,10 +64,7 @@ def _wait(process: "subprocess.Popen[bytes]", log: Path, ready: str) -> None:
         try:
             with urllib.request.urlopen(ready, timeout=5):
                 return
-        except urllib.error.HTTPError as error:
-            if error.code < 500:
-                return
-        except OSError:
+        except OSError:  # not listening yet, or an error status while it loads
             pass
         time.sleep(0.2)
     raise Unavailable(f"the server did not answer within {_STARTING:g} s")

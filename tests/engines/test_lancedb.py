@@ -102,4 +102,4 @@ def test_the_simulator_is_the_engine(texts: str, tmp_path: Any) -> None:
         answer = {row["id"]: row["_relevance_score"] for row in found}
         if len(fused) == window:  # of documents with equal scores any may be the last
             fused = {doc: fused.get(doc, min(fused.values())) for doc in answer}
-        check(Case(f"{texts} {case}", lists, exported, fused), answer)
+        check(Case(f"{texts} {case}", window, lists, exported, fused), answer)

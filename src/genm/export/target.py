@@ -157,6 +157,8 @@ class Target:
     ranker_settings: tuple[Setting, ...] = ()
     notes: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
+    tested: str = ""
+    """Against what the export is tested: the engine itself, its client, or its documentation."""
 
     @property
     def normalizer(self) -> Normalizer:

@@ -61,6 +61,12 @@ def simulate(document: Payload, lists: Lists) -> dict[str, float]:
     return add_weighted(columns, weights)
 
 
+_TESTED = (
+    "The request is held to the official client's types and the ranking to a simulator "
+    "written from Microsoft's documentation. No server runs in the tests: Azure AI Search is "
+    "a service."
+)
+
 PLACE = 80
 TARGETS = (
     Target(
@@ -100,6 +106,7 @@ TARGETS = (
             "The text query has no weight of its own: the vectors' weights are relative to it.",
             "The constant is documented as a small value such as 60 and cannot be set.",
         ),
+        tested=_TESTED,
         sources=("learn.microsoft.com: hybrid search ranking, VectorQuery.weight, hybridSearch.maxTextRecallSize",),
     ),
 )

@@ -121,6 +121,13 @@ _NOTES = (
     "Scores are single precision: documents closer than about 1e-7 may change places.",
 )
 
+_TESTED = (
+    "The request is built with the official client's types, and the ranking is compared with "
+    "a simulator written from Elasticsearch's source. No server runs in the tests: Maven's "
+    "central repository has the server's jars, but not the module with the linear and rrf "
+    "retrievers (x-pack rank-rrf)."
+)
+
 PLACE = 10
 TARGETS = (
     Target(
@@ -143,6 +150,7 @@ TARGETS = (
             "The normaliser is named for each retriever, since its default changed between versions.",
             *_NOTES,
         ),
+        tested=_TESTED,
         sources=_SOURCES,
     ),
     Target(
@@ -157,6 +165,7 @@ TARGETS = (
         settings=(QUERY, SIZE),
         ranker_settings=(TYPE, FIELD, VECTOR, OWN),
         notes=_NOTES,
+        tested=_TESTED,
         sources=_SOURCES,
     ),
 )

@@ -78,6 +78,8 @@ def _inputs(order: Order) -> list[str]:
     return names
 
 
+_TESTED = "The exported component runs inside Haystack in the tests, and its ranking is the simulator's."
+
 PLACE = 150
 TARGETS = (
     Target(
@@ -115,6 +117,7 @@ pipeline.connect("dense.documents", "fusion.dense")""",
             "weights and is not offered.",
             "Equal sums keep the order in which the documents were first seen.",
         ),
+        tested=_TESTED,
         sources=("deepset-ai/haystack: DocumentJoiner, reciprocal rank fusion in utils",),
     ),
 )

@@ -81,6 +81,12 @@ def line_techniques(word: str) -> tuple[Technique, ...]:
     )
 
 
+_TESTED = (
+    "The ranking is compared with a simulator written from the plugin's source. No server "
+    "runs in the tests: Maven's central repository has OpenSearch but not this plugin. The "
+    "same linear model with the same normaliser is tested in [Solr](solr.md)."
+)
+
 PLACE = 30
 TARGETS = (
     Target(
@@ -127,6 +133,7 @@ curl -H "Content-Type: application/json" localhost:9200/articles/_search -d '{
             "The model reorders the candidates of the first query: rescore's window_size is 10 unless it is set.",
             "Only fixed bounds can be given, no statistics of the list.",
         ),
+        tested=_TESTED,
         sources=(
             "docs.opensearch.org: learning to rank, uploading trained models",
             "o19s/elasticsearch-learning-to-rank: training models",

@@ -85,6 +85,12 @@ def _pipeline(part: Part, order: Order) -> list[dict[str, Any]]:
     ]
 
 
+_TESTED = (
+    "The stages are held to the official driver's types and the ranking to a simulator "
+    "written from MongoDB's documentation and source. No server runs in the tests: neither "
+    "MongoDB 8.2 nor its search process is in an ordinary package registry."
+)
+
 PLACE = 100
 TARGETS = (
     Target(
@@ -129,6 +135,7 @@ documents = list(collection.aggregate(stages))""",
             "minMaxScaler gives a list of equal scores, or of one hit, 0: a lone hit adds nothing.",
             "The weighted scores are averaged over all pipelines, which ranks like their sum.",
         ),
+        tested=_TESTED,
         sources=(
             "mongodb.com manual: $scoreFusion, $minMaxScaler, $sigmoid",
             "mongodb/mongo: window_function_min_max_scaler_util",

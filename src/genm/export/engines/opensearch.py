@@ -200,7 +200,15 @@ _NOTES = (
     "than in training, so the weights hold exactly on one shard.",
     "Scores are single precision: documents closer than about 1e-7 may change places.",
 )
+_TESTED = (
+    "`make engines` starts OpenSearch 3.6.0 with its k-NN and neural-search plugins, fills it "
+    "with a test collection, pulls each ranker's list, fits, exports and sends the request as "
+    "it is. The first 10 are those of `genm fuse`, in the same order, for every query. The "
+    "simulator is held to the same engine with random, tied, constant, single and missing "
+    "scores and small windows; it takes no negative scores."
+)
 _COMMON: dict[str, Any] = {
+    "tested": _TESTED,
     "window": Window(10, most=10_000),
     "weights": Weights(most=1.0, sum_to_one=True),
     "guide": _GUIDE,

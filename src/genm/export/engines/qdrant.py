@@ -116,7 +116,15 @@ request.prefetch[0].query, request.prefetch[1].query = sparse, vector
 answer = client.query_points("articles", prefetch=request.prefetch, query=request.query, limit=request.limit)""",
 )
 _SOURCES = ("qdrant.tech documentation: hybrid queries, search relevance (formula)",)
+_TESTED = (
+    "`make engines` opens the local mode of Qdrant's client, fills it with a test collection, "
+    "pulls each ranker's list, fits, exports and sends the query as it is. The first 10 are "
+    "those of `genm fuse`, in the same order, for every query. The simulators are held to it, "
+    "and to Qdrant Edge, the server's own code as a package, with random, negative, constant, "
+    "single and missing scores and small windows. The server itself is in no package registry."
+)
 _COMMON: dict[str, Any] = {
+    "tested": _TESTED,
     "window": Window(10, each=True),
     "guide": _GUIDE,
     "settings": (SIZE,),
@@ -155,6 +163,7 @@ TARGETS = (
             "A weight divides the rank, 1 / (k + (position + 1) / weight - 1), instead of multiplying the score: "
             "doubling all weights changes the ranking, and weights learned for w / (k + rank) do not transfer.",
             "k is written one higher than in training, because positions count from 0.",
+            "Equal sums, which are frequent with equal weights, come in no stated order.",
         ),
         **_COMMON,
     ),

@@ -60,6 +60,12 @@ def _share(technique: str, coefficient: float, weight: float) -> float:
     return weight if technique == "cosine" else coefficient  # Redis itself halves and shifts the cosine
 
 
+_TESTED = (
+    "The command is held to the official client and the ranking to a simulator written from "
+    "RediSearch's source. No server runs in the tests: the registries have Redis 7.0 at most, "
+    "and FT.HYBRID needs 8.4."
+)
+
 PLACE = 110
 TARGETS = (
     Target(
@@ -103,6 +109,7 @@ answer = client.execute_command(*words)""",
             "COMBINE RRF has no weights.",
             "A document must have all the words between the brackets; with | between them it needs one.",
         ),
+        tested=_TESTED,
         sources=("redis.io: FT.HYBRID", "RediSearch/RediSearch: hybrid_scoring.c, vector_normalization.h"),
     ),
 )

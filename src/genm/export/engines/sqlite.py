@@ -84,6 +84,14 @@ def _ranker(part: Part, parameters: list[str]) -> dict[str, Any]:
     }
 
 
+_TESTED = (
+    "`make engines` opens a SQLite database with FTS5 and sqlite-vec, fills it with a test "
+    "collection, pulls each ranker's list, fits, exports and executes the statement as it is. "
+    "The first 10 are those of `genm fuse`, in the same order, for every query. The simulator "
+    "is held to the same engine with random, negative, tied, constant, single and missing "
+    "scores and small windows."
+)
+
 PLACE = 125
 TARGETS = (
     Target(
@@ -131,6 +139,7 @@ rows = connection.execute(statement, (words, sqlite_vec.serialize_float32(vector
             "end of the window, any may be left out.",
             f"sqlite-vec compares every vector, so the search is exact; it returns at most {_MOST_NEIGHBOURS}.",
         ),
+        tested=_TESTED,
         sources=("sqlite.org: FTS5, window functions", "github.com/asg017/sqlite-vec: vec0, KNN queries"),
     ),
 )

@@ -120,6 +120,12 @@ def _ranker(part: Part) -> dict[str, Any]:
     }
 
 
+_TESTED = (
+    "The profile is compared with a simulator written from Vespa's documentation and source. "
+    "No server runs in the tests: Vespa's search core comes as a container image or a Linux "
+    "package of its own, not from an ordinary package registry."
+)
+
 PLACE = 40
 TARGETS = (
     Target(
@@ -183,6 +189,7 @@ hits = app.query(body=body).hits""",
             "Set RANKER.dimensions, and the profile declares the query's vector, which Vespa wants declared.",
             "The global phase reorders the best rerank-count hits of the first phase.",
         ),
+        tested=_TESTED,
         sources=(
             "docs.vespa.ai: phased ranking, ranking expressions, schema reference (inputs)",
             "vespa-engine/vespa: LinearNormalizer, ReciprocalRankNormalizer",
