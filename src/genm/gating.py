@@ -1,7 +1,8 @@
 """Weights of each query from its own features (experimental): what `genm fit --per-query` learns.
 
 w(q) = softmax(logits + own . x(q) + shared . z(q)). x holds five features of each ranker's own list
-(`genm._math.query_features`), which act on that ranker's logit alone; z holds features of the query:
+(`genm._math.query_features`), which act on that ranker's logit alone; z holds the agreement of every list with the
+others, and features of the query:
 
 | feature | value |
 |---|---|
@@ -126,7 +127,7 @@ class Gate:
     shared_mean: tuple[float, ...]
     shared_scale: tuple[float, ...]
     shared: tuple[tuple[float, ...], ...]
-    """(F), (F) and (K, F): the same of the features of the query."""
+    """(F), (F) and (K, F): the same of the features of the query and, the last K, of the lists' agreement."""
     features: QueryFeatures
     ridge: float
     """The penalty that the coefficients were learned under."""
@@ -155,7 +156,8 @@ def raw_features(aligned: Aligned, features: QueryFeatures, queries: Queries | N
     """Return the (queries, rankers, 5) features of the lists and the (queries, features) ones of the queries."""
     own = list_features(aligned.scores, aligned.retrieved, aligned.starts)
     ids = list(aligned.queries) if features.names else [""] * len(aligned.queries)
-    return own, features.values(ids, queries)
+    agreement = own[:, :, LIST_FEATURES.index("agreement")]
+    return own, np.concatenate((features.values(ids, queries), agreement), axis=1)
 
 
 def standardised(values: Floats, mean: Floats, scale: Floats) -> Floats:
@@ -196,7 +198,7 @@ def gate_to_json(gate: Gate) -> dict[str, Any]:
 def gate_from_json(document: object, n_rankers: int, place: str) -> Gate:
     """Read a gate back from its JSON object."""
     row = convert(document, _GateFile, place, "gate")
-    n = len(row.features)
+    n = len(row.features) + n_rankers
     sizes = [len(row.logits), len(row.shared), *map(len, (row.own_mean, row.own_scale, row.own))]
     wide = [len(LIST_FEATURES) == len(one) for rows in (row.own_mean, row.own_scale, row.own) for one in rows]
     flat = [len(row.shared_mean), len(row.shared_scale), *map(len, row.shared)]

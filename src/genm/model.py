@@ -245,6 +245,18 @@ class Model:
         weights, notes = self.query_weights(aligned, queries=queries, groups=groups)
         return replace(fuse_by_query(aligned, weights, name=name, top=top), notes=notes)
 
+    def for_group(self, name: str | None) -> "Model":
+        """Return the model of one group alone, or with None that of the global weights, without groups and gate."""
+        weights = self.weights
+        if name is not None:
+            known = {} if self.groups is None else self.groups.weights
+            if name not in known:
+                raise ModelError(
+                    f"group {name!r}: expected one of {', '.join(known) or 'none'}; found no such group."
+                )
+            weights = known[name]
+        return replace(self, weights=weights, groups=None, gate=None)
+
     def query_weights(
         self, aligned: Aligned, *, queries: Queries | None = None, groups: Mapping[str, str] | None = None
     ) -> tuple[Floats, tuple[Note, ...]]:

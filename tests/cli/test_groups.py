@@ -103,3 +103,18 @@ def test_explain_shows_the_weights_of_the_query(genm, made, model, monkeypatch):
     weights = json.loads((made / "m.json").read_text(encoding="utf-8"))["groups"]["members"][0]["weights"]
     assert list(json.loads(genm(*options, "--queries", "queries.tsv").out)["weights"].values()) == weights
     assert "got its global weights" in genm(*options).err
+
+
+def test_export_writes_a_folder_or_one_group(genm, made, model, monkeypatch, tmp_path):
+    monkeypatch.chdir(made)
+    options = ("export", "--to", "langchain", "--approximate", "m.json")
+    assert "Name a folder (-o FOLDER), or one group (--group NAME" in genm(*options).fault
+    found = genm(*options, "-o", tmp_path / "out")
+    assert found.code == 0
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert {"groups.json", "query_groups.py", "learned_by_group.py", "learned_langchain_id.py"} <= names
+    assert "EnsembleRetriever" in genm(*options, "--group", "id").out
+    assert genm(*options, "--group", "global").out != genm(*options, "--group", "id").out
+    assert "expected one of id, other" in genm(*options, "--group", "new").fault
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    assert "expected a folder" in genm(*options, "-o", tmp_path / "file").fault

@@ -38,73 +38,74 @@ def list_features(scores: Floats, retrieved: Bools, starts: Ints) -> Floats:
 
 @kernel
 def _features(low: int, high: int, scores: Floats, retrieved: Bools, starts: Ints, out: Floats) -> None:
-    """Read each row once: tops by insertion, and the sums that the correlations need.
+    """Read each list once: its top by insertion, and the sums that its correlation needs.
 
-    best, tops: rows and scores of the top of each list; sums: lowest score, then x, r, x x, r r and x r summed over
-    the documents of the list, x its own score and r the sum of the others'.
+    best, tops: rows and scores of the top of each list. x is a list's own score, r the sum of the others'.
     """
     n_rankers = scores.shape[1]
     best = np.empty((n_rankers, TOP), np.int64)
-    tops = np.empty((n_rankers, TOP))
+    top = np.empty(TOP)
     sizes = np.empty(n_rankers, np.int64)
-    lengths = np.empty(n_rankers, np.int64)
-    sums = np.empty((n_rankers, 6))
+    longest = 0
     for q in range(low, high):
-        sizes[:] = 0
-        lengths[:] = 0
-        sums[:] = 0.0
-        sums[:, 0] = np.inf
-        for i in range(starts[q], starts[q + 1]):
+        longest = max(longest, starts[q + 1] - starts[q])
+    totals = np.empty(longest)
+    n_tops = np.empty(longest, np.int64)  # in how many tops each document stands
+    for q in range(low, high):
+        first, last = starts[q], starts[q + 1]
+        for i in range(first, last):
             total = 0.0
             for k in range(n_rankers):
                 total += scores[i, k]
-            for k in range(n_rankers):
+            totals[i - first] = total
+            n_tops[i - first] = 0
+        for k in range(n_rankers):
+            n, length, least, enters = 0, 0, np.inf, -np.inf
+            sum_x, sum_r, sum_xx, sum_rr, sum_xr = 0.0, 0.0, 0.0, 0.0, 0.0
+            for i in range(first, last):
                 if not retrieved[i, k]:
                     continue
                 x = scores[i, k]
-                r = total - x
-                lengths[k] += 1
-                sums[k, 0] = min(sums[k, 0], x)
-                sums[k, 1] += x
-                sums[k, 2] += r
-                sums[k, 3] += x * x
-                sums[k, 4] += r * r
-                sums[k, 5] += x * r
-                n = sizes[k]
-                if n == TOP and x <= tops[k, TOP - 1]:
+                r = totals[i - first] - x
+                length += 1
+                least = min(least, x)
+                sum_x += x
+                sum_r += r
+                sum_xx += x * x
+                sum_rr += r * r
+                sum_xr += x * r
+                if n == TOP and x <= enters:
                     continue
                 at = n if n < TOP else TOP - 1
-                sizes[k] = min(n + 1, TOP)
-                while at > 0 and tops[k, at - 1] < x:
+                n = min(n + 1, TOP)
+                while at > 0 and top[at - 1] < x:
                     best[k, at] = best[k, at - 1]
-                    tops[k, at] = tops[k, at - 1]
+                    top[at] = top[at - 1]
                     at -= 1
                 best[k, at] = i
-                tops[k, at] = x
-        n_tops = np.zeros(starts[q + 1] - starts[q], np.int64)  # in how many tops each document stands
-        for k in range(n_rankers):
-            for j in range(sizes[k]):
-                n_tops[best[k, j] - starts[q]] += 1
-        for k in range(n_rankers):
-            n = sizes[k]
+                top[at] = x
+                enters = top[n - 1]
+            sizes[k] = n
             if n == 0:
                 continue
             total, above, squares, variance = 0.0, 0.0, 0.0, 0.0
             for j in range(n):
-                total += tops[k, j]
-                above += tops[k, j] - sums[k, 0]
-                squares += (tops[k, j] - sums[k, 0]) ** 2
+                n_tops[best[k, j] - first] += 1
+                total += top[j]
+                above += top[j] - least
+                squares += (top[j] - least) ** 2
             for j in range(n):
-                variance += (tops[k, j] - total / n) ** 2
-            out[q, k, 0] = tops[k, 0] - tops[k, 1] if n > 1 else 0.0
+                variance += (top[j] - total / n) ** 2
+            out[q, k, 0] = top[0] - top[1] if n > 1 else 0.0
             out[q, k, 1] = np.sqrt(variance / n)
             out[q, k, 2] = squares / above**2 if above > 0.0 else 1.0 / n
+            own = sum_xx - sum_x**2 / length
+            others = sum_rr - sum_r**2 / length
+            if own > 1e-12 * sum_xx and others > 1e-12 * sum_rr:  # less is what rounding leaves
+                out[q, k, 4] = (sum_xr - sum_x * sum_r / length) / np.sqrt(own) / np.sqrt(others)
+        for k in range(n_rankers):
             shared = 0
-            for j in range(n):
-                shared += n_tops[best[k, j] - starts[q]] - 1
-            out[q, k, 3] = shared / n / (n_rankers - 1) if n_rankers > 1 else 0.0
-            m = lengths[k]
-            own = sums[k, 3] - sums[k, 1] ** 2 / m
-            others = sums[k, 4] - sums[k, 2] ** 2 / m
-            if own > 1e-12 * sums[k, 3] and others > 1e-12 * sums[k, 4]:  # less is what rounding leaves
-                out[q, k, 4] = (sums[k, 5] - sums[k, 1] * sums[k, 2] / m) / np.sqrt(own) / np.sqrt(others)
+            for j in range(sizes[k]):
+                shared += n_tops[best[k, j] - first] - 1
+            if shared:
+                out[q, k, 3] = shared / sizes[k] / (n_rankers - 1)

@@ -1,5 +1,6 @@
 """`genm export`: a model as the configuration of a search engine."""
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -15,14 +16,20 @@ TEXT = """Write a model as the request, pipeline, profile or code of a search en
 A model that the engine would rank differently is refused, with the reason and the closest exact alternative;
 --approximate writes it anyway. Given runs as well, the approximation is fitted to them, and a note says for how
 many queries the engine's top 10 differs from the model's. --list shows the engines and, given a model, which of
-them reproduce it exactly."""
+them reproduce it exactly.
+
+A model with weights by group becomes a folder: one file per group, groups.json with the rules that select it, and
+query_groups.py, which applies them. --group writes the file of one group, or global."""
 EXAMPLES = (
     "genm export --to opensearch model.json -o opensearch.json",
     "genm export --to qdrant model.json --set dense.field=vector --set size=20",
     "genm export --to redis --approximate model.json bm25=b.trec dense=d.trec",
     "genm export --list model.json",
+    "genm export --to opensearch grouped.json -o opensearch",
 )
 TOP = 10
+GLOBAL_GROUP = "global"
+"""The name under which `--group` knows the weights of all other queries."""
 
 
 def target_names() -> list[str]:
@@ -53,6 +60,10 @@ def export(
     approximate: Annotated[
         bool, typer.Option("--approximate", help="Write it even if the engine ranks differently.")
     ] = False,
+    group: Annotated[
+        str | None,
+        typer.Option("--group", help="Write this group's weights, or global.", metavar="NAME", show_default=False),
+    ] = None,
     list_: Annotated[bool, typer.Option("--list", help="List the engines; write nothing.")] = False,
     output: Annotated[
         console.Format | None,
@@ -64,7 +75,7 @@ def export(
 ) -> None:
     """Write the engine's text; or list the engines."""
     if list_:
-        if runs or to or settings or approximate or path != "-":
+        if runs or to or settings or approximate or group or path != "-":
             raise InputError("--list takes only a model and --format. Leave the other options out.")
         _list(None if model_path is None else genm.load_model(model_path), output or console.Format.table)
         return
@@ -72,10 +83,15 @@ def export(
         raise InputError("--format belongs to --list; the engine decides the format of an export. Leave it out.")
     if model_path is None:
         raise InputError("expected a model file of genm fit; found none. To see the engines: genm export --list")
-    options.check_output(path, (model_path, *options.named_paths(runs or []).values()))
     model = genm.load_model(model_path)
     target = genm.export.find_target(to or _trained_for(model, model_path))
     said = _settings(settings or [])
+    if group is not None:
+        model = model.for_group(None if group == GLOBAL_GROUP else group)
+    if model.groups is not None and model.gate is None and path != "-":
+        _write_groups(model, target, said, runs or [], path, approximate=approximate)
+        return
+    options.check_output(path, (model_path, *options.named_paths(runs or []).values()))
     exported = genm.export.export_model(model, target.name, settings=said, approximate=approximate)
     exact = not any(note.code == "approximate" for note in exported.notes)
     loss = None
@@ -109,6 +125,29 @@ def export(
     else:
         write_text(path, exported.text)
         console.say(f"wrote {path}")
+
+
+def _write_groups(
+    model: "genm.Model",
+    target: "genm.export.Target",
+    settings: dict[str, str],
+    runs: list[str],
+    path: str,
+    *,
+    approximate: bool,
+) -> None:
+    """Write one file per group, and those that select among them, into a folder."""
+    if runs:
+        raise InputError("runs are measured on one group at a time. Name it by --group, or leave the runs out.")
+    folder = Path(path)
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"-o {path}: expected a folder, since the model has weights by group; found a file.")
+    found = genm.export.export_groups(model, target.name, settings=settings, approximate=approximate)
+    folder.mkdir(exist_ok=True)
+    for name, text in found.files.items():
+        write_text(folder / name, text)
+    console.say_notes(note for note in found.notes if note.code != "engine")
+    console.say(f"wrote {len(found.files)} files to {path}: {', '.join(found.files)}")
 
 
 def _trained_for(model: "genm.Model", path: str) -> str:

@@ -13,17 +13,20 @@ from genm.export.export import (
     training_rules,
     why_not,
 )
+from genm.export.groups import GroupExport, export_groups
 from genm.export.simulation import ranking
 from genm.export.target import Exported, Target
 
 __all__ = [
     "ExportError",
     "Exported",
+    "GroupExport",
     "Loss",
     "Target",
     "TrainingRules",
     "describe_targets",
     "exact_targets",
+    "export_groups",
     "export_model",
     "find_target",
     "measured_loss",

@@ -138,6 +138,7 @@ def export_model(
     engine that takes straight lines only gets the nearest ones on `runs`, if they are given.
     """
     target = find_target(to)
+    check_one_vector(model)
     order, reasons, notes = order_for(model, target, settings or {})
     if reasons and not approximate:
         raise ExportError(_refusal(model, target, reasons))
@@ -154,6 +155,24 @@ def export_model(
         document=document,
         notes=(*said, *notes, *known),
     )
+
+
+def check_one_vector(model: Model) -> None:
+    """Refuse a model whose weights differ from query to query: one artefact holds one vector of weights."""
+    if model.gate is not None:
+        raise ExportError(
+            "no engine computes the features of a per-query gate. Send the weights with each request (they come "
+            "from "
+            "Model.query_weights, or let genm serve fuse), or export the global weights: --group global."
+        )
+    if model.groups is not None and any(one != model.weights for one in model.groups.weights.values()):
+        raise ExportError(
+            f"this model has weights for the groups {', '.join(model.groups.weights)}: one file for each. Name a "
+            f"folder "
+            f"(-o FOLDER), or one group (--group NAME, global for all other queries); in Python use "
+            f"export_groups, or "
+            f"Model.for_group."
+        )
 
 
 def why_not(model: Model, to: str, *, settings: Mapping[str, str] | None = None) -> tuple[str, ...]:

@@ -31,13 +31,13 @@ from genm.grouping import Queries
 from genm.learn.auto import clearly_best
 from genm.learn.objectives import Beta, Problem, fold_of_queries, with_level
 
-RIDGES = (0.01, 0.002)
-"""Penalties, from stiff to loose; each starts where the one before it ended."""
+RIDGE = 0.002
+"""The penalty on half the squared length of the coefficients, in units of the measure."""
 LEAST_WEIGHT = 0.01
 """A global weight below this has the logit of this: the gate could hardly raise it otherwise."""
-MOST_STEPS = 10
-"""Iterations per penalty: the coefficients are shrunk anyway, and the last digits are noise."""
-STIFFNESS = 8.0
+MOST_STEPS = 12
+"""Iterations: the coefficients are shrunk anyway, and the last digits are noise."""
+STIFFNESS = 4.0
 """How much more a ranker's own coefficients are penalised than those that all rankers share."""
 FIRST_STEP = 1.0
 """Length of the first step, in standardised features, before any curvature is known."""
@@ -51,7 +51,7 @@ class GateFit(NamedTuple):
     gate: Gate | None
     """None where its gain inside the training queries is not clear."""
     inner_gain: float
-    """Mean gain of the best penalty over the global weights, in cross-validation inside the training queries."""
+    """Mean gain over the global weights, in cross-validation inside the training queries."""
 
 
 class _Design:
@@ -115,13 +115,10 @@ class _Design:
             relevant_scores=tiles.relevant_scores * weights[self._query_of_relevant],
         )
 
-    def path(self, queries: NDArray[np.intp], ridges: tuple[float, ...]) -> list[Floats]:
-        """Return the coefficients under each penalty, learned from some queries."""
-        theta, found = np.zeros(len(self.penalties)), []
-        for ridge in ridges:
-            theta = minimise(partial(self.loss, queries=queries, ridge=ridge), theta, max_iter=MOST_STEPS)
-            found.append(theta)
-        return found
+    def learn(self, queries: NDArray[np.intp]) -> Floats:
+        """Return the coefficients that are learned from some queries."""
+        start = np.zeros(len(self.penalties))
+        return minimise(partial(self.loss, queries=queries, ridge=RIDGE), start, max_iter=MOST_STEPS)
 
 
 def minimise(loss: Callable[[Floats], tuple[float, Floats]], start: Floats, *, max_iter: int) -> Floats:
@@ -181,19 +178,17 @@ def learn_gate(
 
     def held_out(f: int) -> tuple[NDArray[np.bool_], Floats]:
         outside = fold == f
-        thetas = design.path(np.flatnonzero(~outside), RIDGES)
-        return outside, np.array([measured(design.weights(theta))[outside] for theta in thetas])
+        theta = design.learn(np.flatnonzero(~outside))
+        return outside, measured(design.weights(theta))[outside]
 
-    reached = np.zeros((1 + len(RIDGES), n))
+    reached = np.zeros((2, n))
     reached[0] = measured(np.tile(np.asarray(centre, np.float64), (n, 1)))
     for outside, values in over_items(held_out, range(int(fold.max()) + 1)):
-        reached[1:, outside] = values
-    best = clearly_best(reached, taught.query_weights, 0)
-    gains = [weighted_mean(row - reached[0], taught.query_weights) for row in reached[1:]]
-    if best == 0 and not always:
-        return GateFit(None, max(gains))
-    chosen = best - 1 if best else int(np.argmax(gains))
-    theta = design.path(np.arange(n), RIDGES[: chosen + 1])[-1]
+        reached[1, outside] = values
+    gain = weighted_mean(reached[1] - reached[0], taught.query_weights)
+    if clearly_best(reached, taught.query_weights, 0) == 0 and not always:
+        return GateFit(None, gain)
+    theta = design.learn(np.arange(n))
     shifted, own_rows, shared_rows = design.split(theta)
     gate = Gate(
         logits=tuple(shifted.tolist()),
@@ -204,9 +199,9 @@ def learn_gate(
         shared_scale=tuple(scales[1][1].tolist()),
         shared=_rows(shared_rows),
         features=known,
-        ridge=RIDGES[chosen],
+        ridge=RIDGE,
     )
-    return GateFit(gate, gains[chosen])
+    return GateFit(gate, gain)
 
 
 def _scales(values: Floats) -> tuple[Floats, Floats]:
