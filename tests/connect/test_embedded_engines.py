@@ -51,25 +51,32 @@ def check(config, tmp_path, *, bm25=True, depth=4):
     return pulled
 
 
+def opened_database(path):
+    """Open an SQLite file for writing, with sqlite-vec: by apsw where Python's own library loads no extensions."""
+    vectors = pytest.importorskip("sqlite_vec", reason="sqlite-vec is not installed")
+    if hasattr(sqlite3.Connection, "enable_load_extension"):
+        connection = sqlite3.connect(path, isolation_level=None)
+    else:
+        connection = pytest.importorskip("apsw", reason="this Python loads no SQLite extensions").Connection(
+            str(path)
+        )
+    connection.enable_load_extension(True)
+    connection.load_extension(vectors.loadable_path())
+    return closing(connection)
+
+
 @pytest.fixture
 def database(tmp_path):
-    """An SQLite file with FTS5, and with vectors where sqlite-vec can be loaded."""
-    vectors = pytest.importorskip("sqlite_vec", reason="sqlite-vec is not installed")
-    library = sqlite3
-    if not hasattr(sqlite3.Connection, "enable_load_extension"):
-        library = pytest.importorskip("pysqlite3", reason="this Python loads no SQLite extensions")
+    """An SQLite file with texts and vectors."""
     path = tmp_path / "articles.db"
-    with closing(library.connect(path)) as connection:
-        connection.enable_load_extension(True)
-        vectors.load(connection)
+    with opened_database(path) as connection:
         connection.execute("CREATE VIRTUAL TABLE articles USING fts5(id UNINDEXED, text)")
         column = "embedding float[2] distance_metric=cosine"
         connection.execute(f"CREATE VIRTUAL TABLE vectors USING vec0(id TEXT PRIMARY KEY, {column})")
-        connection.executemany("INSERT INTO articles VALUES (?, ?)", TEXTS.items())
+        connection.executemany("INSERT INTO articles VALUES (?, ?)", list(TEXTS.items()))
         rows = [(key, json.dumps(vector)) for key, vector in VECTORS.items()]
         connection.executemany("INSERT INTO vectors VALUES (?, ?)", rows)
-        connection.commit()
-    return path, library
+    return path
 
 
 SQLITE = {
@@ -82,7 +89,7 @@ SQLITE = {
 
 
 def test_sqlite(database, tmp_path):
-    path, _ = database
+    path = database
     config = {"engine": "sqlite", "address": str(path), "rankers": SQLITE}
     check(config, tmp_path)
     check({**config, "page_size": 1}, tmp_path / "pages", depth=2)
@@ -99,13 +106,12 @@ def test_sqlite(database, tmp_path):
 
 
 def test_sqlite_notices_a_change_during_the_pull(database, tmp_path):
-    path, library = database
+    path = database
     config = {"engine": "sqlite", "address": str(path), "rankers": {"bm25": SQLITE["bm25"]}}
 
     def change(*_):
-        with closing(library.connect(path)) as connection:
+        with opened_database(path) as connection:
             connection.execute("INSERT INTO articles VALUES ('d9', 'red')")
-            connection.commit()
 
     with pytest.raises(EngineError, match="found that it changed during the pull"):
         pull(config, QUERIES, tmp_path, progress=change)
@@ -122,7 +128,7 @@ def test_sqlite_needs_a_file_that_exists(tmp_path):
 
 
 def test_pull_has_one_call_for_options_and_file(database, tmp_path):
-    path, _ = database
+    path = database
     config = read_config({"engine": "sqlite", "address": str(path), "rankers": SQLITE, "depth": 1})
     assert len(pull(config, QUERIES, vectors=QUERY_VECTORS, depth=2).runs["dense"]["q1"]) == 2
     lines = "".join(

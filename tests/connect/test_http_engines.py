@@ -390,6 +390,14 @@ def test_opensearch_takes_bodies_and_switches_pipelines_off():
     assert body == {**template, "query": {"match": {"text": "a"}}, "from": 0, "size": 10, "_source": ["text"]}
 
 
+def test_opensearch_can_be_measured_with_a_pipeline():
+    template = {"hybrid": {"queries": [{"match": {"text": "$query"}}]}}
+    options = {"search_pipeline": "learned"}
+    with serving(partial(play_search_api, DOCS)) as stub, opened("opensearch", stub, options=options) as engine:
+        assert engine.search(template, "a", depth=10) == DOCS
+        assert "search_pipeline=learned" in stub.requests[-1][1]
+
+
 def test_statistics_that_a_user_may_not_see_are_not_needed():
     def play(method, path, body):
         return Reply({}, 403) if "_stats" in path else play_search_api(DOCS, method, path, body)

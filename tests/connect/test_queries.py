@@ -93,6 +93,14 @@ def test_vectors_come_from_every_kind_of_source(tmp_path, monkeypatch):
         assert read_vectors(source, QUERIES) == WANTED
 
 
+def test_rows_belong_to_the_queries_of_the_file_also_if_some_are_left_out(tmp_path):
+    np.save(tmp_path / "v.npy", np.array(list(WANTED.values())))
+    written(tmp_path / "queries.tsv", "q1\ta", "q2\tb")
+    qrels = written(tmp_path / "qrels.txt", "q2 0 d1 1")
+    found = read_queries(tmp_path / "queries.tsv", qrels=qrels)
+    assert read_vectors(tmp_path / "v.npy", found.texts, found.file_order) == {"q2": WANTED["q2"]}
+
+
 def test_a_column_of_the_queries_holds_vectors(tmp_path):
     lines = (json.dumps({"_id": k, "text": t, "embedding": WANTED[k]}) for k, t in QUERIES.items())
     assert read_queries(written(tmp_path / "q.jsonl", *lines)).vectors == WANTED

@@ -200,7 +200,8 @@ def _engine_plan(
         own = _ranker_vectors(one.vectors or vectors or config.vectors, asked) if needed else {}
         if needed and not own:
             raise InputError(
-                f"rankers.{name}: expected vectors of the queries, since the template has $vector; found none. Give "
+                f"rankers.{name}: expected vectors of the queries, since the template has $vector; found none. "
+                "Give "
                 "vectors: a column of the queries, a file, or a function (see docs/pull.md)."
             )
         ask = partial(engine.ask, templates[name], page_size=config.page_size, duplicates=config.duplicates)
@@ -215,7 +216,7 @@ def _engine_plan(
 
 def _ranker_vectors(source: Any, queries: Queries) -> Vectors:
     if source is not None:
-        return read_vectors(source, queries.texts)
+        return read_vectors(source, queries.texts, queries.file_order)
     return read_vectors(queries.vectors, queries.texts) if queries.vectors else {}
 
 

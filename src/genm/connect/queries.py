@@ -5,8 +5,8 @@ import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,8 @@ class Queries:
     texts: Mapping[str, str]
     vectors: Vectors = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
+    file_order: tuple[str, ...] = ()
+    """All ids of the file in their order, also of queries that were left out: rows of an array follow it."""
 
 
 def read_queries(
@@ -67,6 +69,7 @@ def read_queries(
         found = Queries({str(key): _text(key, text) for key, text in source.items()})
     else:
         found = _from_file(Path(source).expanduser(), form, top, progress)
+    found = replace(found, file_order=tuple(found.texts))
     if not found.texts:
         raise InputError(f"queries: expected at least one query; found none in {source!r:.80}.")
     return found if qrels is None else _judged(found, qrels, progress)
@@ -103,7 +106,7 @@ def _judged(queries: Queries, qrels: str | os.PathLike[str], progress: Progress)
         raise InputError(f"{qrels}: expected judgments about the queries; found none that has one of their ids.")
     n = len(queries.texts) - len(texts)
     note = Note("unjudged-queries", n, f"{qrels}: {n:,} queries without a judgment were left out")
-    return Queries(texts, queries.vectors, (*queries.notes, *([note] if n else [])))
+    return replace(queries, texts=texts, notes=(*queries.notes, *([note] if n else [])))
 
 
 def _log_queries(content: str, report: Diagnostics, top: int | None) -> dict[str, str]:
@@ -160,7 +163,9 @@ def _vector_column(content: str, name: str) -> Vectors:
 
 
 def read_vectors(
-    source: str | os.PathLike[str] | Mapping[str, Any] | Encoder, queries: Mapping[str, str]
+    source: str | os.PathLike[str] | Mapping[str, Any] | Encoder,
+    queries: Mapping[str, str],
+    file_order: Sequence[str] = (),
 ) -> Vectors:
     """Return a vector for each query.
 
@@ -169,6 +174,7 @@ def read_vectors(
             with an id and a vector; Parquet with the columns id and vector), a dictionary by query id, or a
             function that returns one vector for each text of a list, given as `package.module:function` or itself.
         queries: Texts by query id.
+        file_order: The ids that the rows of an .npy belong to, if they are not those of `queries`.
     """
     if isinstance(source, Mapping):
         found = {str(key): _checked(vector, f"vectors[{key!r}]") for key, vector in source.items()}
@@ -178,7 +184,11 @@ def read_vectors(
     else:
         place = str(source)
         is_function = ":" in place and not Path(place).exists() and not Path(place).suffix
-        found = _encoded(_function(place), queries, place) if is_function else _vector_file(Path(place), queries)
+        found = (
+            _encoded(_function(place), queries, place)
+            if is_function
+            else _vector_file(Path(place), file_order or list(queries))
+        )
     if missing := [key for key in queries if key not in found]:
         raise InputError(
             f"{place}: expected a vector for every query; found none for {missing[0]!r} and "
@@ -216,7 +226,7 @@ def _function(name: str) -> Encoder:
     return function
 
 
-def _vector_file(path: Path, queries: Mapping[str, str]) -> Vectors:
+def _vector_file(path: Path, ids: Sequence[str]) -> Vectors:
     path = path.expanduser()
     if not path.is_file():
         raise InputError(f"{path}: expected a file of vectors, or a function as module:function; found neither.")
@@ -224,13 +234,13 @@ def _vector_file(path: Path, queries: Mapping[str, str]) -> Vectors:
     try:
         if suffix == ".npy":
             rows = np.load(path, allow_pickle=False)
-            if rows.ndim != 2 or len(rows) != len(queries):
+            if rows.ndim != 2 or len(rows) != len(ids):
                 raise InputError(
-                    f"{path}: expected a row for each of the {len(queries):,} queries, in their order; found "
+                    f"{path}: expected a row for each of the {len(ids):,} queries, in their order; found "
                     "an array "
                     f"of shape {rows.shape}. An .npz with ids and vectors, or JSON lines, need no order."
                 )
-            return {key: _checked(row, str(path)) for key, row in zip(queries, rows, strict=True)}
+            return {key: _checked(row, str(path)) for key, row in zip(ids, rows, strict=True)}
         if suffix == ".npz":
             with np.load(path, allow_pickle=False) as arrays:
                 pairs = zip(arrays["ids"].tolist(), arrays["vectors"], strict=True)

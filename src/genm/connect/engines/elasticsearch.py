@@ -49,10 +49,11 @@ class SearchApi(Engine):
                 "set by "
                 "genm pull, and a search pipeline would change the scores. Leave it out."
             )
-        if "hybrid" in (body.get("query", body) if whole else body):
+        clause = body.get("query") if whole else body
+        if isinstance(clause, Mapping) and "hybrid" in clause and "search_pipeline" not in self.access.options:
             raise InputError(
                 f"{place}: expected one sub-query; found hybrid, whose scores are fused already. Give each of its "
-                "queries as a ranker of its own."
+                "queries as a ranker of its own. To measure the fused list, name options.search_pipeline."
             )
         return body if whole else {"query": body}
 
@@ -114,7 +115,11 @@ def _missing(answer: Any) -> str:
 
 
 class OpenSearch(SearchApi):
-    """OpenSearch through opensearch-py. A default search pipeline of the index is switched off."""
+    """OpenSearch through opensearch-py.
+
+    A default search pipeline of the index is switched off. `options.search_pipeline` names one to use: only to pull
+    the list that the engine fuses, and measure it.
+    """
 
     name = "opensearch"
     extra = "opensearch"
@@ -160,7 +165,7 @@ class OpenSearch(SearchApi):
         self._seen.after = response.headers.get("retry-after", "")
 
     def _parameters(self) -> dict[str, Any]:
-        return {"preference": COPY, "search_pipeline": "_none"}
+        return {"preference": COPY, "search_pipeline": self.access.options.get("search_pipeline", "_none")}
 
     def _send(self, method: str, path: str, params: dict[str, Any], body: Any = None) -> Any:
         faults = self._library.exceptions

@@ -1,11 +1,12 @@
 """SQLite: FTS5 for words and sqlite-vec for vectors, asked in SQL through Python's own sqlite3.
 
-Some builds of Python cannot load extensions; there pysqlite3, which has the same interface, is used if installed.
+Some builds of Python cannot load extensions; there apsw, which has a SQLite of its own, is used if installed.
 """
 
 import json
 import sqlite3
 import threading
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,8 @@ class Sqlite(Engine):
             raise InputError(f"address: expected the file of an SQLite database; found none at {self._path}.")
         self._local = threading.local()
         self._open: list[Any] = []
-        self._library = _library()
+        self._apsw = None if hasattr(sqlite3.Connection, "enable_load_extension") else _apsw()
+        self._error = sqlite3.Error if self._apsw is None else self._apsw.Error
 
     def read_template(self, template: Template, place: str) -> Statement:
         """Take a SELECT with `$query`, `$words`, `$vector` and `LIMIT $depth`."""
@@ -50,14 +52,14 @@ class Sqlite(Engine):
                 return Page([])
             bound["words"] = " OR ".join(f'"{word}"' for word in values.words)
         try:
-            rows = self._connection().execute(template.text, bound).fetchmany(size + 1)
-        except self._library.Error as error:
+            rows = list(islice(self._connection().execute(template.text, bound), size + 1))
+        except (sqlite3.Error, self._error) as error:
             busy = any(word in str(error) for word in _BUSY)
             advice = "See the statement."
             if "fts5" in str(error):
                 advice = "Use MATCH $words, which quotes every word."
             elif "vec0" in str(error) or "vec_" in str(error):
-                advice = "Install sqlite-vec and, if this Python loads no extensions, pysqlite3-binary."
+                advice = "Install it with: pip install 'genm[sqlite]'."
             raise EngineError(f"{self.name}: query {values.query_id!r}: {error}. {advice}", retry=busy) from None
         return Page([row_hit(row, self.name) for row in rows])
 
@@ -69,33 +71,37 @@ class Sqlite(Engine):
 
     def version(self) -> str | None:
         """Return the version of the library."""
-        return str(self._library.sqlite_version)
+        return sqlite3.sqlite_version if self._apsw is None else str(self._apsw.sqlite_lib_version())
 
     def _connection(self) -> Any:
         """Return this thread's connection."""
         if not hasattr(self._local, "connection"):
-            connection = self._library.connect(
+            connection = self._opened()
+            self._open.append(connection)
+            self._local.connection = connection
+        return self._local.connection
+
+    def _opened(self) -> Any:
+        """Open the file for reading only, with sqlite-vec where it is installed: words alone do not need it."""
+        if self._apsw is not None:
+            connection: Any = self._apsw.Connection(str(self._path), flags=self._apsw.SQLITE_OPEN_READONLY)
+            connection.set_busy_timeout(round(1000 * self.access.timeout))
+        else:
+            connection = sqlite3.connect(
                 f"{self._path.resolve().as_uri()}?mode=ro",
                 uri=True,
                 timeout=self.access.timeout,
                 check_same_thread=False,  # each thread has its own; the last one closes them all
             )
-            self._open.append(connection)
-            self._load_vectors(connection)
-            self._local.connection = connection
-        return self._local.connection
-
-    def _load_vectors(self, connection: Any) -> None:
-        """Load sqlite-vec where it is installed: a database without vectors needs none."""
-        if not hasattr(connection, "enable_load_extension"):
-            return
-        try:
-            vectors = load_library("sqlite_vec", "sqlite-vec", self.extra)
-        except MissingExtraError:
-            return
-        connection.enable_load_extension(True)  # noqa: FBT003
-        vectors.load(connection)
-        connection.enable_load_extension(False)  # noqa: FBT003
+        if hasattr(connection, "enable_load_extension"):
+            try:
+                path = load_library("sqlite_vec", "sqlite-vec", self.extra).loadable_path()
+            except MissingExtraError:
+                return connection
+            connection.enable_load_extension(True)  # noqa: FBT003
+            connection.load_extension(path)
+            connection.enable_load_extension(False)  # noqa: FBT003
+        return connection
 
     def close(self) -> None:
         """Close the connections of all threads."""
@@ -105,13 +111,11 @@ class Sqlite(Engine):
         self._local = threading.local()
 
 
-def _library() -> Any:
-    if hasattr(sqlite3.Connection, "enable_load_extension"):
-        return sqlite3
+def _apsw() -> Any:
     try:
-        return load_library("pysqlite3", "sqlite-vec", Sqlite.extra)
+        return load_library("apsw", "sqlite-vec", Sqlite.extra)
     except MissingExtraError:
-        return sqlite3
+        return None
 
 
 def row_hit(row: tuple[Any, ...], name: str) -> Hit:
