@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from problems import made_up
 from report.examples import HOSTILE, example_report
+from report.visits import DESK
 
 from genm.align import align_runs
 from genm.evaluate import evaluate_aligned
@@ -48,11 +49,13 @@ def test_every_chart_is_drawn_and_named(visit, report):
 
 @pytest.mark.parametrize("width", [390, 740, 800, 1030, 1280])
 def test_a_query_has_a_readable_place_in_its_table_at_every_width(visit, report, width):
-    page = visit(report, viewport={"width": width, "height": 900}).page
+    page = visit(report).page
+    page.set_viewport_size({"width": width, "height": 900})
     cell = page.locator("#query-table tbody th").first.bounding_box()
     assert cell["width"] >= 80
     for head in page.locator("#query-table thead th:visible").all():
         assert head.evaluate("node => node.scrollWidth <= node.clientWidth + 1"), head.inner_text()
+    page.set_viewport_size(DESK)
 
 
 def test_ap_in_the_page_is_pythons_to_the_bit(visit, report):

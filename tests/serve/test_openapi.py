@@ -19,7 +19,7 @@ from serve.cases import judged
 
 schemathesis = pytest.importorskip("schemathesis", reason="needs schemathesis")
 
-CASES = int(os.environ.get("GENM_TESTS_SCHEMA_CASES", "15"))
+CASES = int(os.environ.get("GENM_TESTS_SCHEMA_CASES", "8"))
 
 
 @pytest.mark.filterwarnings("ignore")

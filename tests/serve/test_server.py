@@ -219,6 +219,8 @@ def test_a_full_disk_is_a_503(folder):
                 break
         acknowledged, statuses = [], []
         for number in range(30):
+            if statuses[-3:] == [503] * 3:
+                break
             runs = {
                 name: [[f"{name}-{number}-{i:04}" * 3, float(i)] for i in range(200)] for name in model().rankers
             }
