@@ -20,11 +20,13 @@ from genm.serve.store import SqliteStore
 class Running:
     """A started service and a client of it."""
 
-    def __init__(self, path, given=None, rules=None, tokens=None, limits=None):
+    def __init__(self, path, given=None, rules=None, tokens=None, limits=None, telemetry=None):
         self.engine = Engine(SqliteStore(path))
         self.engine.start(given or model(), rules or Rules(influence=None))
         self.service = Service(self.engine)
-        app = create_app(self.service, tokens=tokens, hosts=("testserver",), limits=limits or Limits())
+        app = create_app(
+            self.service, tokens=tokens, hosts=("testserver",), limits=limits or Limits(), telemetry=telemetry
+        )
         self.http = TestClient(app, raise_server_exceptions=False)
 
     def post(self, path, body, **options):

@@ -121,6 +121,9 @@ def run(
         float | None,
         typer.Option(help="Place r is seen with a chance of r ** -BIAS.", metavar="BIAS", min=0.0, max=10.0),
     ] = None,
+    telemetry: Annotated[
+        str | None, typer.Option(help="Send spans to this OpenTelemetry collector (OTLP, HTTP).", metavar="URL")
+    ] = None,
 ) -> None:
     """Serve until a signal comes."""
     with _extra():
@@ -140,6 +143,7 @@ def run(
         private_key=private_key,
         hosts=tuple(allow_host or ()),
         limits=Limits(max_body=int(max_body * 1e6), rate=rate),
+        telemetry=telemetry,
     )
     given: dict[str, Any] = {"max_ap_loss": max_ap_loss, "position_bias": position_bias}
     changed = {name: value for name, value in given.items() if value is not None}
