@@ -9,6 +9,9 @@ from hypothesis import settings
 # A random test says whether something is right, never whether it is quick: machines differ, and kernels compile.
 settings.register_profile("genm", deadline=None)
 settings.load_profile("genm")
+# The profile of continuous integration draws the same cases on every run, so that more of them find nothing new on
+# the second day. Tests that name no number of their own draw half of the usual hundred there.
+settings.register_profile("ci", settings.get_profile("ci"), max_examples=50)
 
 NUMBERS = (
     "cli/test_report_page.py",

@@ -1,5 +1,6 @@
 """The root exports what it says it exports, and costs little."""
 
+import json
 import re
 import subprocess
 import sys
@@ -83,21 +84,42 @@ def test_the_version_is_the_one_that_is_packaged() -> None:
     assert re.findall(r'^__version__ = "(.*)"$', source, re.MULTILINE) == [genm.__version__]
 
 
-def test_importing_the_root_loads_nothing_heavy() -> None:
-    code = "import sys, genm; print([m for m in ('numpy', 'numba', 'scipy', 'polars') if m in sys.modules])"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
+STEPS = {
+    "root": ("import genm", ("numpy", "numba", "scipy", "polars", "genm.explain")),
+    "collections": ("import genm.collections", ("sklearn", "scipy.sparse", "ir_datasets", "polars")),
+    "serving": (
+        "import genm.export, genm.model",
+        ("genm.learn", "genm.evidence", "genm._math.exact", "scipy.optimize"),
+    ),
+    "learning": (
+        "import genm.learn, genm.evidence, genm.evaluate, genm.cli.fit, genm.cli.fuse",
+        ("jinja2", "markupsafe", "matplotlib"),
+    ),
+}
+"""What is imported, and what that must not load; each step comes after those above it, in one process."""
 
 
-def test_serving_and_exporting_load_no_learner() -> None:
-    heavy = ("genm.learn", "genm.evidence", "genm._math.exact", "scipy.optimize")
-    code = f"import sys, genm.export, genm.model; print([m for m in {heavy} if m in sys.modules])"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
+@pytest.fixture(scope="module")
+def loaded() -> dict[str, list[str]]:
+    lines = ["import json, sys", "found = {}"]
+    for name, (statement, heavy) in STEPS.items():
+        lines += [statement, f"found[{name!r}] = [m for m in {heavy} if m in sys.modules]"]
+    lines += ["found['on use'] = [genm.explain.explain_model.__module__]", "print(json.dumps(found))"]
+    done = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    found: dict[str, list[str]] = json.loads(done.stdout)
+    return found
 
 
-def test_packages_load_when_they_are_used() -> None:
-    code = "import sys, genm; print('genm.explain' in sys.modules, genm.explain.explain_model.__module__)"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout == "False genm.explain.worth\n"
+@pytest.mark.parametrize("step", STEPS)
+def test_importing_loads_nothing_heavy(loaded: dict[str, list[str]], step: str) -> None:
+    """Serving and exporting load no learner; fitting and fusing load no template engine and no drawing."""
+    assert loaded[step] == []
+
+
+def test_packages_load_when_they_are_used(loaded: dict[str, list[str]]) -> None:
+    assert "genm.explain" in STEPS["root"][1]  # not before
+    assert loaded["on use"] == ["genm.explain.worth"]
 
 
 def test_a_package_that_loads_when_used_is_there() -> None:

@@ -1,8 +1,6 @@
 """Templates: every value becomes text, a misspelt name is an error, and numbers are written one way."""
 
 import re
-import subprocess
-import sys
 from html.parser import HTMLParser
 from importlib.resources import files
 
@@ -102,12 +100,3 @@ def test_counts_take_their_noun():
 def test_a_table_is_named_by_the_first_sentence_of_its_caption():
     assert first_sentence("Weights. Plateau: ...") == "Weights"
     assert first_sentence("One sentence.") == "One sentence"
-
-
-def test_fitting_and_fusing_do_not_load_the_template_engine():
-    program = (
-        "import sys, genm, genm.learn, genm.evidence, genm.evaluate, genm.cli.fit, genm.cli.fuse; "
-        "print({'jinja2', 'markupsafe', 'matplotlib'} & set(sys.modules))"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout == "set()\n"

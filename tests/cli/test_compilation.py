@@ -1,8 +1,8 @@
 import pytest
 from numba.core import event
 
-from genm.cli import compilation
-from genm.cli.compilation import MESSAGE, announce_compilation
+from genm.cli import compilation, warmup
+from genm.cli.compilation import MESSAGE, announce_compilation, compile_in_background
 
 KIND = "numba:compile"
 
@@ -96,3 +96,36 @@ def test_a_real_compilation_is_heard(monkeypatch):
     with announce_compilation(said.append):
         assert numba.njit(lambda x: x + 1)(1) == 2
     assert said == [MESSAGE]
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_no_process_is_started_for_kernels_that_are_on_disk(monkeypatch, exact):
+    """The kernels of the exact search are kept in another folder than those of the smooth fusers."""
+    warmup.compile_learning()
+    if exact:
+        warmup.compile_exact()
+    monkeypatch.setattr(compilation.subprocess, "Popen", None)
+    with compile_in_background(exact=exact) as wait:
+        wait()
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_a_process_is_started_for_kernels_that_are_not(monkeypatch, tmp_path, exact):
+    class Worker:
+        waited = 0
+
+        def wait(self):
+            self.waited += 1
+
+        def poll(self):
+            return 0 if self.waited else None
+
+    started, worker = [], Worker()
+    monkeypatch.setattr(compilation, "Path", lambda _: tmp_path)
+    monkeypatch.setattr(compilation.subprocess, "Popen", lambda words, **_: started.append(words) or worker)
+    with compile_in_background(exact=exact) as wait:
+        if compilation._is_cached(exact):
+            pytest.skip("no folder can keep kernels here")
+        wait()
+    assert [words[1:] for words in started] == [["-m", "genm.cli.warmup", *(["exact"] if exact else [])]]
+    assert worker.waited == 1

@@ -1,5 +1,6 @@
 """The command as a process: exit codes, pipes, terminals, start-up."""
 
+import json
 import os
 import re
 import select
@@ -62,6 +63,37 @@ def test_the_list_of_verbs_imports_none_of_them():
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout == "[]\n"
+
+
+STARTS = ["--help", "--version", *(f"{verb} --help" for verb in VERBS)]
+START_ALL = f"""
+import contextlib, io, json, sys
+from genm.cli.main import run
+
+found = {{}}
+for words in {STARTS}:
+    sys.argv = ["genm", *words.split()]
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        try:
+            run()
+            code = 0
+        except SystemExit as left:
+            code = left.code or 0
+    found[words] = code, out.getvalue(), [name for name in {HEAVY} if name in sys.modules]
+print(json.dumps(found))
+"""
+
+
+@pytest.fixture(scope="module")
+def started():
+    """Exit code, output and heavy modules of each start, one after the other in one process.
+
+    A module stays loaded, so a list that is empty after the last start was empty after each.
+    """
+    done = subprocess.run([sys.executable, "-c", START_ALL], capture_output=True, check=True, text=True)
+    assert done.stderr == ""
+    return json.loads(done.stdout)
 
 
 class TestProcess:
@@ -140,19 +172,12 @@ class TestProcess:
         assert child.returncode == 143
         assert list(tmp_path.iterdir()) == []
 
-    @pytest.mark.parametrize("words", ["--help", "--version", *(f"{verb} --help" for verb in VERBS)])
-    def test_it_starts_without_anything_heavy(self, words):
+    @pytest.mark.parametrize("words", STARTS)
+    def test_it_starts_without_anything_heavy(self, started, words):
         """Which is what lets it start at once; how long that takes, `python -m benchmarks startup` tells."""
-        code = (
-            "import sys\n"
-            "from genm.cli.main import run\n"
-            f"sys.argv = ['genm', *{words.split()}]\n"
-            "try:\n    run()\n"
-            f"finally:\n    print('loaded:', [m for m in {HEAVY} if m in sys.modules], file=sys.stderr)\n"
-        )
-        found = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
-        assert found.stdout
-        assert found.stderr == "loaded: []\n"
+        code, out, loaded = started[words]
+        assert (code, loaded) == (0, [])
+        assert out
 
 
 def test_a_model_outlives_the_reader_of_the_table(sample, monkeypatch):

@@ -1,5 +1,6 @@
-"""What the package promises: what an engine is told ranks like the model, on any lists."""
+"""What an engine is told ranks like the model, on any lists."""
 
+import random
 from dataclasses import replace
 from typing import Any
 
@@ -15,24 +16,26 @@ from genm.export.target import Target, Technique
 from genm.normalizers import Normalizer
 
 DOCS = [f"d{i}" for i in range(9)]
-SCORE = st.one_of(
-    st.integers(0, 6).map(float),  # ties, zeros, documents at the mean
-    st.integers(0, 2000).map(lambda x: x / 64),  # sums of these are exact, so equal is equal everywhere
-)
 CASES = [(target, technique) for target in targets().values() for technique in target.techniques]
 
 
-def lists_for(target: Target, n: int) -> st.SearchStrategy[list[dict[str, float]]]:
+def score(draw: random.Random, target: Target) -> float:
+    """Small whole numbers tie, are 0 and lie at the mean; of the others every sum is exact, so equal is equal."""
+    found = float(draw.randint(0, 6)) if draw.random() < 0.5 else draw.randint(0, 2000) / 64
     # LlamaIndex gives a list of equal scores 0 instead of 1 if these are not above 0, and OpenSearch's hybrid query
     # leaves out documents with a score of 0: the targets' notes say so
-    above_zero = target.name.startswith(("llamaindex", "opensearch"))
-    score = SCORE.map(lambda x: x + 1.0) if above_zero else SCORE
+    return found + 1.0 if target.name.startswith(("llamaindex", "opensearch")) else found
+
+
+def lists_for(draw: random.Random, target: Target, n: int) -> list[dict[str, float]]:
+    """Return the lists of one query, of which not all are empty; they are drawn by a seed, which is quicker."""
     if target.window.rerank:
-        docs = st.lists(st.sampled_from(DOCS), min_size=1, unique=True)
-        return docs.flatmap(
-            lambda ds: st.lists(st.fixed_dictionaries(dict.fromkeys(ds, score)), min_size=n, max_size=n)
-        )
-    return st.lists(st.dictionaries(st.sampled_from(DOCS), score, max_size=9), min_size=n, max_size=n).filter(any)
+        docs = draw.sample(DOCS, draw.randint(1, len(DOCS)))
+        return [{doc: score(draw, target) for doc in docs} for _ in range(n)]
+    while True:
+        chosen = [draw.sample(DOCS, draw.randint(0, len(DOCS))) for _ in range(n)]
+        if any(chosen):
+            return [{doc: score(draw, target) for doc in docs} for docs in chosen]
 
 
 @st.composite
@@ -57,7 +60,8 @@ def problems(draw: st.DrawFn, target: Target, technique: Technique) -> tuple[Any
         depth = st.integers(low, min(low + 8, target.window.most or low + 8))
         depths = [draw(depth) for _ in range(n)] if target.window.each else [draw(depth)] * n
     made = model([canonical(one) for one in normalizers], weights, names, depths)
-    return made, draw(st.lists(lists_for(target, n), min_size=1, max_size=6))
+    numbers = random.Random(draw(st.integers(0, 2**32 - 1)))
+    return made, [lists_for(numbers, target, n) for _ in range(draw(st.integers(1, 6)))]
 
 
 def normalizers_of(target: Target, technique: Technique) -> st.SearchStrategy[Normalizer]:

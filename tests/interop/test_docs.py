@@ -31,7 +31,7 @@ def space(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         columns[name] = [g + draw.normal(0, noise) for _, _, g in rows]
         lines = [f"{q} Q0 {d} 1 {s:.6f} {name}\n" for (q, d, _), s in zip(rows, columns[name], strict=True)]
         (folder / f"{name}.trec").write_text("".join(lines))
-    return {
+    names = {
         "X": np.column_stack(list(columns.values())),
         "y": np.array([g for _, _, g in rows]),
         "qid": np.array([q for q, _, _ in rows]),
@@ -39,6 +39,17 @@ def space(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         "_columns": columns,
         "_folder": folder,
     }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        for block in blocks_of(SECTIONS[0]):  # what stands above the sections, which all of them use
+            exec(compile(block, "interop.md", "exec"), names)
+    return names
+
+
+def blocks_of(text: str) -> list[str]:
+    found: list[str] = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert found
+    return found
 
 
 def add_pyterrier(space: dict[str, Any]) -> None:
@@ -66,11 +77,7 @@ def test_the_page_runs(section: str, space: dict[str, Any], monkeypatch: pytest.
     names = dict(space)
     if title == "PyTerrier":
         add_pyterrier(names)
-    blocks = [
-        block for text in (SECTIONS[0], section) for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    ]
-    assert len(blocks) > 1
-    for block in blocks:
+    for block in blocks_of(section):
         exec(compile(block, title, "exec"), names)
     check = CHECKS[title]
     assert check(names), title

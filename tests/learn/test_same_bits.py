@@ -6,6 +6,7 @@ changes them: write them anew with `python tests/learn/test_same_bits.py`, and s
 """
 
 import json
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ CODES = tuple(sorted(find_method(name).code for name in METHODS))
 CASES = [(normalizer, code) for normalizer in ("minmax", "zscore", "sigmoid") for code in CODES]
 
 
+@cache
 def lists():
     """Four rankers of rising quality, 25 queries, scores with two decimals, so that there are ties."""
     rng = np.random.default_rng(7)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from problems import made_up
 from report.examples import HOSTILE, example_report
+from report.visits import DESK
 
 from genm.align import align_runs
 from genm.evaluate import evaluate_aligned
@@ -51,13 +52,15 @@ def test_every_chart_is_drawn_and_named(visit, report):
 
 @pytest.mark.parametrize("width", [390, 600, 700, 740, 800, 900, 1000, 1030, 1280])
 def test_a_query_has_a_readable_place_in_its_table_at_every_width(visit, report, width):
-    opened = visit(report, viewport={"width": width, "height": 900})
+    opened = visit(report)
     page = opened.page
+    page.set_viewport_size({"width": width, "height": 900})
     assert opened.fits()
     cell = page.locator("#query-table tbody th").first.bounding_box()
     assert cell["width"] >= 0.3 * min(width, 1056)  # of the page's width, whatever else is shown
     for head in page.locator("#query-table thead th:visible").all():
         assert head.evaluate("node => node.scrollWidth <= node.clientWidth + 1"), head.inner_text()
+    page.set_viewport_size(DESK)
 
 
 def test_ap_in_the_page_is_pythons_to_the_bit(visit, report):

@@ -20,7 +20,7 @@ from genm.evidence.crossval import cross_validate
 from genm.fuse import rule_scores
 from genm.learn import CotrainFuser, NewtonFuser
 from genm.learn.objectives import Problem
-from genm.rankers import make_ranker
+from genm.rankers import make_ranker, plsi
 from genm.reproduce import methods as rankings
 from genm.reproduce import reproduce, study
 from genm.reproduce.experiment import Measuring, Task, Trial, run_all
@@ -98,10 +98,15 @@ def test_the_papers_collections_are_known_however_they_are_spelt(tiny):
 
 
 def quick_med(data):
-    """MED with two splits; LDI with 40 samples instead of 480, which take a minute."""
-    sampled = rankings._paper_rankers() | {"LDI": make_ranker("ldi", n_chains=8, n_sweeps=20, n_samples=1)}
+    """MED with two splits; pLSI and LDI with fewer and smaller models than the paper's, which take a minute."""
+    fewer = {
+        "pLSI": make_ranker("plsi", n_topics=(16, 32), n_steps=40),
+        "LDI": make_ranker("ldi", n_topics=(25, 50), n_chains=8, n_sweeps=11, n_samples=2),
+    }
+    sampled = rankings._paper_rankers() | fewer
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rankings, "_paper_rankers", lambda: sampled)
+        patch.setattr(plsi, "_TRIAL_STEPS", 15)
         return reproduce(["med"], splits=2, seed=0, data=data, further=False)
 
 
@@ -118,6 +123,21 @@ def test_med_comes_out_as_it_is_kept(smart_data):
     far = {name: (ours[name], kept[name]) for name in kept if ours[name] != pytest.approx(kept[name], abs=WITHIN)}
     assert far == {}
     assert results.collections[0].facts.terms_as_printed == 5775
+
+
+def test_the_papers_rankers_have_the_settings_that_the_kept_results_have():
+    """The quick experiment above takes smaller models, so their sizes are looked at here."""
+    made = rankings._paper_rankers()
+    assert list(made) == ["TFIDF", "LSA", "pLSI", "LDI"]
+    assert vars(made["pLSI"]) == {
+        "n_topics": (32, 48, 64, 80, 128), "exponent": None, "n_steps": 100, "patience": None, "space": "terms",
+        "share": 0.2, "seed": 0,
+    }  # fmt: skip
+    assert (plsi._TRIAL_TOPICS, plsi._TRIAL_STEPS) == (48, 60)
+    assert vars(made["LDI"]) == {
+        "n_topics": (50, 100, 150, 200, 300), "n_chains": 32, "n_sweeps": 40, "n_samples": 3, "alpha": 0.1,
+        "eta": 0.01, "seed": 0,
+    }  # fmt: skip
 
 
 def test_every_task_keeps_its_own_result(monkeypatch):

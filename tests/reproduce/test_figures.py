@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ET
 import pytest
 from reproduced import collection, results
 
-from genm.reproduce.figures import draw_figures, some_queries
+from genm.reproduce.figures import draw_figures, learning, some_queries
 
 HOSTILE = ("<script>$x$</script>", "a" * 90, "_名前\x00\u202e")
 SVG = "{http://www.w3.org/2000/svg}"
@@ -18,8 +18,17 @@ def both():
     return results(collection("med", "T<i>$tle$", rankers=HOSTILE), collection("cran", "CRAN", splits=2))
 
 
+@pytest.fixture(scope="module", autouse=True)
+def two_starts():
+    """Learning is drawn from two starts, each of which is a panel; `test_figures_learning.py` draws all of them."""
+    with pytest.MonkeyPatch.context() as patch:
+        binary_starts = learning.binary_starts
+        patch.setattr(learning, "binary_starts", lambda n_rankers: binary_starts(n_rankers)[:2])
+        yield
+
+
 @pytest.fixture(scope="module")
-def drawings(both):
+def drawings(both, two_starts):
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     return draw_figures(both)
 

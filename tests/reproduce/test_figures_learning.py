@@ -48,6 +48,7 @@ def test_every_start_has_its_panel_with_both_methods(curves, monkeypatch):
     panels = [axes for axes in figures[0].axes if axes.get_title(loc="left")]
     assert [axes.get_title(loc="left") for axes in panels][:2] == ["(0; 0; 0; 0)", "(1; 0; 0; 0)"]
     assert len(panels) == 16
+    assert len(drawing.svg) < 150_000
     for s, axes in enumerate(panels):
         shown = {line.get_label(): list(line.get_ydata()) for line in axes.lines}
         for method, by_start in curves.steps.items():

@@ -131,15 +131,17 @@ def test_a_phone_scrolls_it_in_one_direction_only(page, tmp_path):
     with sync_api.sync_playwright() as playwright:
         flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
         browser = playwright.chromium.launch(executable_path=program, args=flags)
+        tab = browser.new_page(viewport={"width": 390, "height": 844})
+        said, asked = [], []
+        tab.on("console", lambda message: said.append(message.text))
+        tab.on("request", lambda request: asked.append(request.url))
         for scheme in ("light", "dark"):
-            tab = browser.new_page(viewport={"width": 390, "height": 844}, color_scheme=scheme)
-            said, asked = [], []
-            tab.on("console", lambda message, said=said: said.append(message.text))
-            tab.on("request", lambda request, asked=asked: asked.append(request.url))
+            tab.emulate_media(color_scheme=scheme)
             tab.goto(file.as_uri())
             assert tab.evaluate("document.documentElement.scrollWidth") == 390
             assert said == []
             assert [url for url in asked if not url.startswith("data:")] == [file.as_uri()]
+            asked.clear()
         browser.close()
 
 

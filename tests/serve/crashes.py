@@ -136,6 +136,7 @@ def run(folder, kills, *, seed=0, power_cut=False, replay_every=100, longest=0.4
     os.environ["GENM_THREADS"] = "1"  # a forked child has no threads of its parent
     path, shadow = Path(folder) / "store.sqlite", Path(folder) / "shadow"
     shadow.mkdir(exist_ok=True)
+    os.environ["GENM_SHADOW"] = str(shadow)  # read by fsync_shadow.c, where it is loaded
     draw = random.Random(seed)
     driver = Driver(SqliteStore(path), model(), RULES)
     driver.feedback(judged(0, key="first"))  # everything is compiled before the first fork
@@ -163,8 +164,8 @@ def run(folder, kills, *, seed=0, power_cut=False, replay_every=100, longest=0.4
     return total
 
 
-def run_replicas(address, kills, *, replicas=3, seed=0, longest=1.0):
-    """Kill one of several replicas on PostgreSQL again and again.
+def run_replicas(address, kills, *, replicas=3, seed=0, longest=1.0, settle=3.0):
+    """Kill one of several replicas on PostgreSQL again and again; they write for `settle` seconds before and after.
 
     Returns how many events were acknowledged, and the longest time from a kill to the next acknowledgement.
     """
@@ -188,7 +189,7 @@ def run_replicas(address, kills, *, replicas=3, seed=0, longest=1.0):
                 if lines and killed_at is not None:
                     slowest, killed_at = max(slowest, time.monotonic() - killed_at), None
 
-    read(3.0)
+    read(settle)
     for _ in range(kills):
         victim = draw.randrange(replicas)
         child, pipe = children[victim]
@@ -204,7 +205,7 @@ def run_replicas(address, kills, *, replicas=3, seed=0, longest=1.0):
         children[victim] = start_child(address, life)
         unread[children[victim][1]] = b""
         life += 1
-    read(2.0)
+    read(settle)
     for child, _ in children:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
@@ -239,7 +240,7 @@ def run_with_power_cuts(folder, kills, seed):
     library = build_shadow_library(folder)
     if library is None:
         return None
-    environment = {**os.environ, "LD_PRELOAD": str(library), "GENM_SHADOW": str(Path(folder) / "shadow")}
+    environment = {**os.environ, "LD_PRELOAD": str(library)}
     arguments = [sys.executable, __file__, "--kills", str(kills), "--seed", str(seed), "--folder", str(folder)]
     return subprocess.run(
         [*arguments, "--under-shadow"], env=environment, check=False, capture_output=True, text=True
@@ -252,11 +253,12 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--power-cut", action="store_true")
     parser.add_argument("--postgresql", help="address of a database that three replicas share")
+    parser.add_argument("--settle", type=float, default=3.0, help="seconds before the first kill, after the last")
     parser.add_argument("--folder")
     parser.add_argument("--under-shadow", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.postgresql:
-        run_replicas(options.postgresql, options.kills, seed=options.seed)
+        run_replicas(options.postgresql, options.kills, seed=options.seed, settle=options.settle)
         return
     with tempfile.TemporaryDirectory() as name:
         folder = options.folder or name

@@ -21,11 +21,13 @@ from genm.serve.store import SqliteStore
 class Running:
     """A started service and a client of it."""
 
-    def __init__(self, path, given=None, rules=None, tokens=None, limits=None):
+    def __init__(self, path, given=None, rules=None, tokens=None, limits=None, telemetry=None):
         self.engine = Engine(SqliteStore(path))
         self.engine.start(given or model(), rules or Rules(influence=None))
         self.service = Service(self.engine)
-        app = create_app(self.service, tokens=tokens, hosts=("testserver",), limits=limits or Limits())
+        app = create_app(
+            self.service, tokens=tokens, hosts=("testserver",), limits=limits or Limits(), telemetry=telemetry
+        )
         self.http = TestClient(app, raise_server_exceptions=False)
 
     def post(self, path, body, **options):
@@ -40,9 +42,9 @@ class Running:
 class Live:
     """A service on a port of its own."""
 
-    def __init__(self, path, given, tokens=None, limits=None, max_ap_loss=1.0):
+    def __init__(self, path, given, tokens=None, limits=None, max_ap_loss=1.0, influence=None):
         self.engine = Engine(SqliteStore(path))
-        self.engine.start(given, Rules(influence=None, max_ap_loss=max_ap_loss, prior_queries=2))
+        self.engine.start(given, Rules(influence=influence, max_ap_loss=max_ap_loss, prior_queries=2))
         self.service = Service(self.engine)
         app = create_app(self.service, tokens=tokens, hosts=("127.0.0.1",), limits=limits or Limits())
         listener = socket.socket()

@@ -12,14 +12,22 @@ expect = sync_api.expect
 HOSTILE = '<img src=x onerror="alert(1)">'
 
 
+@pytest.fixture(scope="module")
+def context(browser):
+    """One context for all tests, because each is a process. Every service has a port, so a storage, of its own."""
+    context = browser.new_context()
+    yield context
+    context.close()
+
+
 @pytest.fixture
-def visit(browser):
-    contexts = []
+def visit(context):
+    pages = []
 
     def open_page(url, width=1200, height=900):
-        context = browser.new_context(viewport={"width": width, "height": height})
-        contexts.append(context)
         page = context.new_page()
+        page.set_viewport_size({"width": width, "height": height})
+        pages.append(page)
         page.said, page.asked = [], []
         page.on("console", lambda message: page.said.append(message.text))
         page.on("pageerror", lambda error: page.said.append(str(error)))
@@ -29,8 +37,8 @@ def visit(browser):
         return page
 
     yield open_page
-    for context in contexts:
-        context.close()
+    for page in pages:
+        page.close()
 
 
 def test_the_page_follows_the_weights_and_rolls_back(live, visit):
@@ -104,14 +112,12 @@ def test_the_page_fits_every_width(live, visit, width, tmp_path):
     page.screenshot(path=tmp_path / f"page-{width}.png", full_page=True)
 
 
-def test_the_page_can_be_used_without_seeing_it(live, visit):
+def test_the_page_can_be_used_without_seeing_it(live, browser):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-playwright-python")
     service = live()
     service.feedback(*(judged(number) for number in range(5)))
-    page = visit(service.url)
-    expect(page.locator("#connection")).to_have_text("Live")
     # the policy keeps the audit's script out, as it should; it is run in a context of its own
-    context = page.context.browser.new_context(bypass_csp=True)
+    context = browser.new_context(bypass_csp=True)
     audited = context.new_page()
     audited.goto(service.url)
     expect(audited.locator("#connection")).to_have_text("Live")

@@ -131,7 +131,7 @@ def test_a_backup_moves_from_one_kind_of_store_to_the_other(postgresql, tmp_path
 
 def test_killed_replicas_lose_nothing(postgresql):
     done = subprocess.run(
-        [sys.executable, crashes.__file__, "--kills", str(KILLS), "--postgresql", postgresql()],
+        [sys.executable, crashes.__file__, "--kills", str(KILLS), "--postgresql", postgresql(), "--settle", "0.5"],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

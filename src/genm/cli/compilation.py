@@ -36,12 +36,16 @@ def compile_in_background(*, exact: bool = False) -> Iterator[Callable[[], None]
 
 
 def _is_cached(exact: bool) -> bool:
-    from genm._math.average_precision_kernels import rank_range
-
-    last = "bound_kernels.explore" if exact else "average_precision_kernels.rank_range"
-    folder = rank_range.stats.cache_path  # type: ignore[attr-defined]  # numba's dispatcher has it
+    """Tell whether the kernel that the other process compiles last is on disk; each package has its own folder."""
+    last: Any
+    if exact:
+        from genm._math.exact.bound_kernels import explore as last
+    else:
+        from genm._math.average_precision_kernels import rank_range as last
+    folder = last.stats.cache_path
+    module = last.py_func.__module__.rpartition(".")[2]
     # without a folder nothing is cached, and the work of another process would be lost
-    return folder is None or any(Path(folder).glob(f"{last}-*.nbi"))
+    return folder is None or any(Path(folder).glob(f"{module}.{last.py_func.__name__}-*.nbi"))
 
 
 def _start(exact: bool) -> "subprocess.Popen[bytes]":

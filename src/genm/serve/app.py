@@ -5,7 +5,7 @@ import contextlib
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import msgspec
 from starlette.applications import Starlette
@@ -40,6 +40,9 @@ from genm.serve.openapi import Operation, describe
 from genm.serve.security import Caller, Gate, Tokens
 from genm.serve.service import Overview, Service
 
+if TYPE_CHECKING:
+    from genm.serve.telemetry import Telemetry
+
 _log = logging.getLogger("genm.serve")
 _encoder = msgspec.json.Encoder()
 
@@ -67,8 +70,8 @@ Handler = Callable[[Caller, Any, Request], Awaitable[Any]]
 class Application:
     """Binds the service's operations to paths."""
 
-    def __init__(self, service: Service, gate: Gate, limits: Limits) -> None:
-        self.service, self.gate, self.limits = service, gate, limits
+    def __init__(self, service: Service, gate: Gate, limits: Limits, telemetry: "Telemetry | None" = None) -> None:
+        self.service, self.gate, self.limits, self.telemetry = service, gate, limits, telemetry
         self.rate = RequestRate(limits.rate)
         self.n_streams = 0
         self.stopping = asyncio.Event()
@@ -151,7 +154,22 @@ class Application:
             finally:
                 self.service.metrics.request(operation.path, status, time.perf_counter() - begun)
 
-        return respond
+        telemetry = self.telemetry
+        if telemetry is None:
+            return respond
+
+        async def respond_in_a_span(request: Request) -> Response:
+            with telemetry.request(operation.method, operation.path, request.headers) as span:
+                response = await respond(request)
+                if span is not None:
+                    telemetry.note_status(span, response.status_code)
+                return response
+
+        return respond_in_a_span
+
+    def _step(self, name: str, **attributes: int) -> contextlib.AbstractContextManager[object]:
+        """Return the span of a part of a request, where spans are wanted."""
+        return contextlib.nullcontext() if self.telemetry is None else self.telemetry.step(name, attributes)
 
     async def _answer(
         self, operation: Operation, body: Body | None, known: set[str], handler: Handler, request: Request
@@ -178,11 +196,14 @@ class Application:
             )  # fmt: skip
 
     async def _fuse(self, _: Caller, given: tuple[Body, bytes], __: Request) -> bytes:
-        return await _work(given, lambda body: _encoder.encode(self.service.fuse(body)))
+        with self._step("genm.fuse", **{"genm.body_bytes": len(given[1])}):
+            return await _work(given, lambda body: _encoder.encode(self.service.fuse(body)))
 
     async def _feedback(self, caller: Caller, given: tuple[Body, bytes], _: Request) -> FeedbackAnswer:
-        work = await _work(given, lambda body: self.service.prepare_feedback(caller, body))
-        return await self.service.feedback(work)
+        with self._step("genm.feedback.prepare", **{"genm.body_bytes": len(given[1])}):
+            work = await _work(given, lambda body: self.service.prepare_feedback(caller, body))
+        with self._step("genm.feedback.store", **{"genm.events": len(work.lessons)}):
+            return await self.service.feedback(work)
 
     async def _weights(self, _: Caller, __: None, request: Request) -> WeightsAnswer:
         version = _number(request, "version", PositiveInt, None)
@@ -275,6 +296,13 @@ def _by_method(
     return respond
 
 
-def create_app(service: Service, *, tokens: Tokens | None, hosts: tuple[str, ...], limits: Limits) -> ASGIApp:
-    """Return the ASGI application over a service whose engine has started."""
-    return Application(service, Gate(tokens, hosts), limits).build()
+def create_app(
+    service: Service,
+    *,
+    tokens: Tokens | None,
+    hosts: tuple[str, ...],
+    limits: Limits,
+    telemetry: "Telemetry | None" = None,
+) -> ASGIApp:
+    """Return the ASGI application over a service whose engine has started; spans go to `telemetry`, if given."""
+    return Application(service, Gate(tokens, hosts), limits, telemetry).build()

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import count
 
 import numpy as np
-from scipy.special import betaln
+import scipy
 
 from genm._typing import Floats
 
@@ -112,6 +112,7 @@ def sequential_test(outcomes: Sequence[int]) -> SequentialTest:
 
 def _log_mixture(wins: Floats | float, losses: Floats | float) -> Floats:
     """Return the logarithm of the chance of these outcomes, averaged over all coins."""
+    betaln = scipy.special.betaln  # loaded at its first use; a service that only fuses starts without it
     return np.asarray(betaln(wins + _PRIOR, losses + _PRIOR) - betaln(_PRIOR, _PRIOR), np.float64)
 
 

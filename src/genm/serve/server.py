@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 import uvicorn
@@ -23,6 +24,9 @@ from genm.serve.learner import Rules
 from genm.serve.security import Tokens, is_loopback
 from genm.serve.service import Service
 from genm.serve.store import SqliteStore, Store, copy_store
+
+if TYPE_CHECKING:
+    from genm.serve.telemetry import Telemetry
 
 HEADER_SECONDS = 10.0
 """A client that has not sent its headers within this time is cut off."""
@@ -45,6 +49,8 @@ class Settings:
     """Further names under which the service may be called."""
     limits: Limits = field(default_factory=Limits)
     rules: Rules | None = None
+    telemetry: str | None = None
+    """The address of an OpenTelemetry collector; None makes no spans."""
 
 
 def open_store(place: str, *, alone: bool = True) -> Store:
@@ -131,6 +137,7 @@ def serve(settings: Settings, ready: Callable[[str], None] = lambda _: None) -> 
     `ready` is called with the address once requests are answered.
     """
     tokens = check_settings(settings)
+    telemetry = None if settings.telemetry is None else _telemetry(settings.telemetry)
     model = None if settings.model is None else load_model(settings.model)
     engine = Engine(open_store(store_place(settings)))
     engine.start(model, settings.rules)
@@ -138,7 +145,9 @@ def serve(settings: Settings, ready: Callable[[str], None] = lambda _: None) -> 
         service = Service(engine)
         service.warm_up()
         hosts = ("127.0.0.1", "localhost", "::1", settings.host, *settings.hosts)
-        app = create_app(service, tokens=tokens, hosts=tuple(dict.fromkeys(hosts)), limits=settings.limits)
+        app = create_app(
+            service, tokens=tokens, hosts=tuple(dict.fromkeys(hosts)), limits=settings.limits, telemetry=telemetry
+        )
         listen(
             app,
             settings.host,
@@ -149,6 +158,16 @@ def serve(settings: Settings, ready: Callable[[str], None] = lambda _: None) -> 
         )
     finally:
         engine.stop()
+        if telemetry is not None:
+            telemetry.close()
+
+
+def _telemetry(url: str) -> "Telemetry":
+    try:
+        from genm.serve.telemetry import telemetry_to
+    except ImportError:
+        raise MissingExtraError("--telemetry", "serve,telemetry") from None
+    return telemetry_to(url)
 
 
 def listen(
