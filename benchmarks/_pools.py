@@ -2,9 +2,9 @@
 
     python -m benchmarks._pools pools.npz [SET ...]
 
-The sets are MED, CRAN, CISI, CACM, MC (the four merged) and pydocs, each ranked by BM25, TFIDF, LSA and pLSI in their
-default forms. The top 100 of each ranker are kept, min-max normalised; queries without a relevant document are left
-out. Scores are rounded to float32. The file holds plain arrays, no pickled objects.
+The sets are MED, CRAN, CISI, CACM, MC (the four merged) and pydocs, each ranked by BM25, TFIDF, LSA and pLSI in
+their default forms. The top 100 of each ranker are kept, min-max normalised; queries without a relevant document
+are left out. Scores are rounded to float32. The file holds plain arrays, no pickled objects.
 """
 
 import sys
@@ -24,8 +24,8 @@ PARTS = ("starts", "scores", "retrieved", "relevance", "unretrieved_starts", "un
 
 def make_pools(sets: list[str]) -> dict[str, np.ndarray]:
     """Return the arrays of these sets, under names such as "med/scores"."""
-    from genm.collections import load_collection  # noqa: PLC0415  (a study that reads the file does without)
-    from genm.rankers import rank_collection  # noqa: PLC0415
+    from genm.collections import load_collection
+    from genm.rankers import rank_collection
 
     found: dict[str, np.ndarray] = {}
     for name in sets:

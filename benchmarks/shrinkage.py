@@ -4,30 +4,33 @@
     python -m benchmarks.shrinkage pools.npz --jobs 2 --output s.jsonl       # draws; then the tables
     python -m benchmarks.shrinkage --table s.jsonl                           # the tables of a file
 
-Each draw takes n training queries from a set, learns weights from them, and measures the weights of every rule on the
-rest of the set. n is 20, 50, 100, 200, 400 and 800, as far as at least ten queries are left for the test. Ten draws.
+Each draw takes n training queries from a set, learns weights from them, and measures the weights of every rule on
+the rest of the set. n is 20, 50, 100, 200, 400 and 800, as far as ten queries are left for the test. Ten draws.
 
 The rules were written down here before the first run:
 
-- today: the folds start at the optimum of all training queries (3 x 5 folds). Three quarters towards uniform weights,
-  unless another share (0, 1/4, 1/2, 3/4, 1; towards uniform weights or the best single ranker) gains clearly more.
-- cold: the same choice, but every fold starts where the fit itself starts (2 x 5 folds): at uniform weights, or half-way
-  from there to the best single ranker of the fold's training queries, whichever start was better for all queries.
+- today: the folds start at the optimum of all training queries (3 x 5 folds). Three quarters towards uniform
+  weights, unless another share gains clearly more: 0, 1/4, 1/2, 3/4 or 1 towards uniform weights or the best single
+  ranker.
+- cold: the same choice, but every fold starts where the fit itself starts (2 x 5 folds): at uniform weights, or
+  half-way from there to the best single ranker of its training queries, whichever start was better for all queries.
 - vote: the choice of "cold" is made on 200 resamples of the training queries, and the chosen shares are averaged.
 - best: the share with the highest inner mean on each of 200 resamples, averaged; there is no default.
-- ratio: towards uniform weights by (G - H) / 2G, where G is the gain over uniform weights in training and H the gain
-  in the cold folds: the best share if the objective is quadratic.
+- ratio: towards uniform weights by (G - H) / 2G, where G is the gain over uniform weights in training and H the
+  gain in the cold folds: the best share if the objective is quadratic.
 - falling: as "vote", but the default share is m / (m + n) for n queries, with m = 30 (rankers - 1), instead of 3/4.
 
 Controls that do not adapt, and are no candidates: none, half and three quarters, always towards uniform weights.
 
-The test, fixed beforehand: the gain over "today" is averaged for each query over the draws that tested it, then over
-the queries of a set, then over the six sets. A rule is accepted if that pooled mean is not below 0 and if, on pydocs
-with 400 or more training queries, it gains at least .0015 and the 95 % interval (Student's t over queries) lies above
-0. Of several, the one with the higher pooled mean is taken. If none passes, the rule stays.
+The test, fixed beforehand: the gain over "today" is averaged for each query over the draws that tested it, then
+over the queries of a set, then over the six sets. A rule is accepted if that pooled mean is not below 0 and if, on
+pydocs with 400 or more training queries, it gains at least .0015 and the 95 % interval (Student's t over queries)
+lies above 0. Of several, the one with the higher pooled mean is taken. If none passes, the rule stays.
 
 `held_out_` is compared with what the weights reach on the rest of the set. Both are taken as gains over uniform
 weights on the same queries, so that easy and difficult queries cancel. The error is that of the mean over draws.
+The row "auto" is `AutoFuser.held_out_` as it is now; "today" is what it was: the value of the chosen share in the
+folds that start at the optimum of all queries.
 """
 
 import argparse
@@ -38,6 +41,7 @@ import platform
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -53,6 +57,7 @@ from genm.learn.auto import (
     DEFAULT_SHRINKAGE,
     FOLD_TOLERANCE,
     SHRINKAGES,
+    AutoFuser,
     SimpleWeights,
     WarmRestart,
     _polish,
@@ -124,12 +129,12 @@ class Training:
 
     @staticmethod
     def _optima(problem: Problem, simple: SimpleWeights, *, tol: float) -> list[Ascent]:
-        starts = simple_starts(simple.targets["single"])
+        starts = simple_starts(**simple.targets)
         return [quasi_newton(problem.gradient, start, tol=tol, max_iter=100) for start in starts]
 
-    def _cold(self, inside: np.ndarray, simple: SimpleWeights) -> Ascent:
+    def _cold(self, simple: SimpleWeights, inside: np.ndarray) -> Ascent:
         better = int(np.argmax([self.scorer.mean(end.alpha) for end in self.ends]))
-        start = simple_starts(simple.targets["single"])[better]
+        start = simple_starts(**simple.targets)[better]
         return quasi_newton(self.problem.select(inside).gradient, start, tol=FOLD_TOLERANCE, max_iter=100)
 
     def folds(self, repeats: int, *, warm: bool) -> list[Fold]:
@@ -141,11 +146,8 @@ class Training:
             for f in range(FOLDS):
                 inside, outside = np.flatnonzero(fold != f), np.flatnonzero(fold == f)
                 simple, scorer = self.simple.select(inside), self.scorer.select(inside)
-                if warm:
-                    end = restart(inside, tol=FOLD_TOLERANCE, max_iter=100)
-                else:
-                    end = self._cold(inside, simple)
-                learned = best_weights([end], scorer, simple)
+                start = partial(restart, tol=FOLD_TOLERANCE, max_iter=100) if warm else partial(self._cold, simple)
+                learned = best_weights([start(inside)], scorer, simple)
                 found.append(Fold(learned, simple.targets, outside, self.scorer.select(outside)))
         return found
 
@@ -226,7 +228,11 @@ def draw(pool: Aligned, name: str, n: int, number: int) -> dict[str, Any]:
         "cold": outer + seconds_of(lambda: training.table(training.folds(COLD_REPEATS, warm=False))),
     }
     test = Problem(pool.select(outside))
-    rules = {}
+    begun = time.process_time()
+    fuser = AutoFuser().fit_problem(Problem(pool.select(inside)))
+    costs["auto"] = time.process_time() - begun
+    values = np.round(test.exact_per_query(fuser.weights_), 5).tolist()
+    rules: dict[str, dict[str, Any]] = {"auto": {"held_out": fuser.held_out_, "test": values}}
     for rule, (shares, estimate) in choices(training).items():
         weights = move_safely(training.learned, shares, training.targets, training.scorer)
         rules[rule] = {
@@ -322,7 +328,9 @@ def print_tables(draws: list[dict[str, Any]]) -> None:
         parts = [[gains([o for o in by_set[s] if o["n"] == n], rule) for s in sets] for n in sizes]
         rows.append([rule, *(f"{np.mean([v.mean() for v in part if len(v)]):+.4f}" for part in parts)])
     print_table(["rule", *map(str, sizes)], rows)
-    print("Share, towards uniform weights + towards the best single ranker, and its standard deviation over draws\n")
+    print(
+        "Share, towards uniform weights + towards the best single ranker, and its standard deviation over draws\n"
+    )
     rows = []
     for rule in ("today", *RULES):
         row = [rule]
@@ -333,7 +341,7 @@ def print_tables(draws: list[dict[str, Any]]) -> None:
     print_table(["rule", *map(str, sizes)], rows)
     print("held_out_ minus the test value, both as gains over uniform weights, with the error of the mean\n")
     rows = []
-    for rule in ("today", *RULES, *CONTROLS):
+    for rule in ("auto", "today", *RULES, *CONTROLS):
         row = [rule]
         for name in sets:
             bias = []
@@ -343,8 +351,9 @@ def print_tables(draws: list[dict[str, Any]]) -> None:
             row.append(with_error(np.array(bias)))
         rows.append(row)
     print_table(["rule", *sets], rows)
-    cost = {kind: sum(one["costs"][kind] for one in draws) for kind in ("warm", "cold")}
-    print(f"CPU of a fit with cold folds against today's: {cost['cold'] / cost['warm']:.2f} times")
+    cost = {kind: sum(one["costs"][kind] for one in draws) for kind in ("warm", "cold", "auto")}
+    print(f"CPU of a fit by today's rule: 1; with cold folds: {cost['cold'] / cost['warm']:.2f}", end="; ")
+    print(f"of auto, with its estimate: {cost['auto'] / cost['warm']:.2f}")
 
 
 def main() -> None:

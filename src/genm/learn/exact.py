@@ -85,7 +85,7 @@ def weights_without(weights: Floats, k: int) -> Floats:
     """Return the weights without ranker k, in proportion; uniform weights if ranker k had all the weight."""
     others = weights.copy()
     others[k] = 0.0
-    total = others.sum()
+    total = np.abs(others).sum()
     if total > 0.0:
         return np.asarray(others / total)
     others[:] = 1.0 / max(len(weights) - 1, 1)
@@ -300,7 +300,7 @@ class ExactFuser(Fuser):
         uniform, units = np.full(n, 1.0 / n), list(np.eye(n))
         if n == 1:
             return [uniform]
-        begun = simple_starts(max(units, key=scorer.mean))
+        begun = simple_starts(uniform, max(units, key=scorer.mean))
         found = [quasi_newton(smooth.gradient, start, tol=1e-6, max_iter=100).alpha for start in begun]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # any point will do as a start
