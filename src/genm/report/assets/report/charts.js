@@ -13,6 +13,7 @@ export function weightsChart(report, width) {
   const refits = data.flatMap((row) => row.samples.map((value) => ({k: row.k, value})));
   const spread = data.filter((row) => row.quantiles);
   const before = data.filter((row) => row.before);
+  const least = data.some((row) => row.weight < 0) ? -1 : 0;
   const told = (row) =>
     `${isolate(row.ranker, 40)}\nweight ${decimals(row.weight)}` +
     (row.quantiles
@@ -29,7 +30,7 @@ export function weightsChart(report, width) {
     marginRight: 20,
     ariaLabel: "Weights of the rankers with their spread",
     ariaDescription: data.map((row) => `${row.ranker}: ${decimals(row.weight)}`).join("; "),
-    x: {domain: [0, 1], label: "Weight", grid: true, ticks: width < 500 ? 5 : 10},
+    x: {domain: [least, 1], label: "Weight", grid: true, ticks: width < 500 ? 5 : 10},
     y: {
       domain: data.map((row) => row.k),
       label: null,
