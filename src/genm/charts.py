@@ -93,11 +93,12 @@ def plot_weights(
             for place, column in zip(places, samples.T, strict=True):
                 axes.plot(column, np.full(len(column), place), "|", color=plotting.INK, markersize=12, alpha=0.6)
         ends = np.maximum(weights, samples.max(axis=0) if samples is not None and len(samples) else 0.0)
+        least = min(float(np.min(weights)), 0.0 if samples is None else float(samples.min(initial=0.0)), 0.0)
         for place, weight, end in zip(places, weights, ends, strict=True):
             _write_beside(axes, f"{weight:.4f}", float(end), place)
         _name_rows(axes, [plotting.label(name) for name in rankers], places)
-        axes.set_xlim(0.0, 1.15)
-        axes.set_xticks([0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
+        axes.set_xticks([*([-1.0, -0.8, -0.6, -0.4, -0.2] if least < 0.0 else []), 0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
+        axes.set_xlim(1.15 * least, 1.15)
         axes.set_xlabel("Weight" + (f"; ticks: {samples_label}" if samples_label else ""))
         axes.set_title(plotting.label(title, longest=70))
     return axes

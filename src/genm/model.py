@@ -434,9 +434,9 @@ def check_rankers(model: Model, names: tuple[str, ...], place: str = "model") ->
 def _check(model: Model, place: str) -> None:
     if len(set(model.rankers)) != len(model.rankers):
         raise ModelError(f"{place}: expected different ranker names; found {', '.join(model.rankers)}.")
-    if any(weight < 0 for weight in model.weights) or not math.isclose(sum(model.weights), 1.0, abs_tol=1e-9):
+    if not math.isclose(sum(map(abs, model.weights)), 1.0, abs_tol=1e-9):
         raise ModelError(
-            f"{place}: expected weights >= 0 that sum to 1; found {', '.join(map(str, model.weights))}."
+            f"{place}: expected weights whose absolute values sum to 1; found {', '.join(map(str, model.weights))}."
         )
     if model.groups is not None:
         _check_groups(model.groups, len(model.rankers), f"{place}: groups")

@@ -32,7 +32,7 @@ from genm.evidence import (
 )
 from genm.evidence.evidence import current_weights
 from genm.explain import Losses, model_losses, why_no_losses
-from genm.export import ExportError, export_model, find_target, obstacles, training_rules
+from genm.export import ExportError, export_model, find_target, obstacles, targets, training_rules
 from genm.grouping import Grouping, Queries, groups_of_queries, parse_grouping
 from genm.ids import find
 from genm.io import write_text
@@ -200,7 +200,8 @@ def train(
     """Learn one weight per ranker, and measure what the weights reach on queries they have not seen.
 
     `method` is one of `genm.learn.METHODS`: by default "auto", and "cotrain" where there are no judgments. It
-    maximises `measure`; grades from `level` on count as relevant. `options` are the method's own parameters.
+    maximises `measure`; grades from `level` on count as relevant. `options` are the method's own parameters, such
+    as `signs="any"` of the method "auto", which allows negative weights.
 
     Scores are normalised by "minmax" (without judgments by "zscore") unless `normalize` says otherwise; with "auto"
     the method "auto" chooses. `depth` takes the top of each list; `query_weights` says how much each query counts.
@@ -411,6 +412,8 @@ def check_training(
     if isinstance(current, Mapping) and not isinstance(current, Run):  # a run maps queries to documents
         current_weights(current, names)
     takes_equal_weights = _check_target(names, target, techniques, window, normalize, depth, method)
+    if target is not None and options.get("signs") == "any":
+        _check_negative_weights(target)
     found = find_method(method or (AUTO if judged else CotrainFuser.method))
     if not judged and found.name != "cotrain":
         raise InputError(
@@ -466,6 +469,17 @@ def _check_target(
         raise InputError(f"method (--method) {method}: {found.title} takes equal weights only. Leave it out.")
     training_rules(target, rankers, techniques=_by_ranker(techniques), window=window)
     return found.weights.equal
+
+
+def _check_negative_weights(target: str) -> None:
+    """Refuse weights of any sign for an engine that takes none below 0."""
+    if find_target(target).weights.least is None:
+        return
+    others = [name for name, found in targets().items() if found.weights.least is None]
+    raise InputError(
+        f"signs (--signs) any: {find_target(target).title} takes no negative weights. Leave it out, or train for "
+        f"one of {', '.join(others)}."
+    )
 
 
 def _by_ranker(techniques: str | Mapping[str, str] | None) -> Mapping[str, str] | None:

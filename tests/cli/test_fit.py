@@ -1,6 +1,7 @@
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from genm.align import align_runs
@@ -256,3 +257,20 @@ def test_what_is_in_use_must_be_weights_or_a_run(genm, sample, current, message)
 
 def test_what_is_in_use_needs_judgments(genm, sample):
     assert "Give qrels (--qrels)" in genm("fit", *RANKERS, "--current", "bm25=1").fault
+
+
+def test_weights_of_any_sign(genm, sample):
+    """A run that prefers documents that are not relevant gets a negative weight."""
+    rng, docs = np.random.default_rng(0), [f"d{d:02}" for d in range(20)]
+    for name, quality in (("good", 0.8), ("bad", -0.8)):
+        scores = rng.normal(size=(20, 20)) + quality * (np.arange(20) < 4)
+        lines = [f"q{q} Q0 {doc} 1 {scores[q, d]} x" for q in range(20) for d, doc in enumerate(docs)]
+        (sample / f"{name}.trec").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    judged = [f"q{q} 0 {doc} 1" for q in range(20) for doc in docs[:4]]
+    (sample / "judged.txt").write_text("\n".join(judged) + "\n", encoding="utf-8")
+    words = ("fit", "--qrels", "judged.txt", "--folds", "2", "good.trec", "bad.trec", "--format", "json")
+    plain, signed = (json.loads(genm(*words, *more).out)["weights"] for more in ((), ("--signs", "any")))
+    assert min(plain.values()) >= 0.0
+    assert signed["bad"] < 0.0 < signed["good"]
+    assert "takes no signs" in genm(*words, "--signs", "any", "--method", "newton").fault
+    assert "takes no negative weights" in genm(*words, "--signs", "any", "--target", "opensearch").fault

@@ -8,8 +8,16 @@ from genm._math.simplex_optimizers import quasi_newton
 from genm.errors import InputError
 from genm.evaluate import evaluate_aligned, parse_measure
 from genm.learn import NewtonFuser, fit, make_fuser
-from genm.learn.auto import AutoFuser, SimpleWeights, WarmRestart
-from genm.learn.objectives import Problem, Scorer
+from genm.learn.auto import (
+    SHRINKAGES,
+    AutoFuser,
+    Shrinkage,
+    SimpleWeights,
+    WarmRestart,
+    held_out_value,
+    shrink_safely,
+)
+from genm.learn.objectives import Problem, Scorer, fold_of_queries
 
 INSIDE = np.array([0, 2, 3, 7, 8, 11, 12])
 
@@ -148,3 +156,37 @@ def test_climbs_from_nearby_end_as_high_as_those_from_uniform_weights_and_sooner
         steps["near"] += near.n_iter
         steps["far"] += far.n_iter
     assert 2 * steps["near"] <= steps["far"]
+
+
+def test_the_estimate_for_a_fold_looks_at_no_value_of_that_fold():
+    """Neither the weights nor the shrinkage of a fold's queries may depend on the judgments of these queries."""
+    aligned = made_up(2, quality=(0.7, 0.5, 0.3), n_queries=14)
+    problem = Problem(aligned)
+    scorer = Scorer(aligned, problem, parse_measure("AP"), 1)
+    simple, fold = SimpleWeights.of(scorer, 3), fold_of_queries(14, 2, 3)
+    reached = np.random.default_rng(0).random((len(SHRINKAGES), 14))
+    reached[3, fold == 0] += 9.0  # what fold 0 says decides for fold 1, and the other way round
+    reached[1, fold == 1] += 9.0
+    learned, asked = np.array([0.5, 0.3, 0.2]), []
+
+    def learn(queries: np.ndarray) -> np.ndarray:
+        asked.append(queries.tolist())
+        return learned
+
+    found = held_out_value(scorer, simple, learn, reached, folds=2, seed=3)
+    values = np.zeros(14)
+    for f, chosen in ((0, SHRINKAGES[1]), (1, SHRINKAGES[3])):
+        inside, outside = np.flatnonzero(fold != f), np.flatnonzero(fold == f)
+        targets = simple.select(inside).targets
+        weights = shrink_safely(learned, chosen, targets, scorer.select(inside))
+        values[outside] = scorer.select(outside).per_query(weights)
+    assert found == pytest.approx(values.mean(), rel=1e-12)
+    assert sorted(asked) == sorted(np.flatnonzero(fold != f).tolist() for f in range(2))
+
+
+def test_one_query_or_one_ranker_expects_what_uniform_weights_reach():
+    for aligned in (made_up(0, n_queries=1), made_up(0, quality=(0.6,))):
+        fuser = AutoFuser().fit(aligned)
+        n = len(fuser.rankers_)
+        assert fuser.shrunk_ == Shrinkage("uniform", 1.0)
+        assert fuser.held_out_ == pytest.approx(Problem(aligned).exact(np.full(n, 1 / n)), rel=1e-12)

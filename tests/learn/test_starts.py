@@ -48,8 +48,10 @@ def test_zeros_are_refused_on_the_simplex_with_advice() -> None:
 
 
 def test_simple_starts_are_uniform_and_half_way_to_the_best_ranker() -> None:
-    assert [start.tolist() for start in simple_starts(np.array([0.0, 1.0]))] == [[0.5, 0.5], [0.25, 0.75]]
-    assert simple_starts(np.ones(1)) == []
+    uniform, single = np.array([0.5, 0.5]), np.array([0.0, 1.0])
+    assert [start.tolist() for start in simple_starts(uniform, single)] == [[0.5, 0.5], [0.25, 0.75]]
+    assert simple_starts(np.ones(1), np.ones(1)) == []
+    assert simple_starts(np.array([1.0, 0.0]), np.array([1.0, 0.0])) == []  # the parts of one signed weight
 
 
 def test_known_names_come_back() -> None:

@@ -9,7 +9,17 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from genm._math.simplex_optimizers import Ascent, as_distribution, barrier, newton, project_to_simplex, quasi_newton
+from genm._math.simplex_optimizers import (
+    Ascent,
+    as_distribution,
+    as_signed_distribution,
+    barrier,
+    join_signs,
+    newton,
+    project_to_simplex,
+    quasi_newton,
+    split_signs,
+)
 
 Array = NDArray[np.float64]
 seeds = st.integers(0, 2**32 - 1)
@@ -136,6 +146,18 @@ def test_any_finite_weights_become_a_distribution(raw: list[float]) -> None:
     assert alpha.sum() == pytest.approx(1)
     if max(raw) > 0:
         assert [a > 0 for a in alpha.tolist()] <= [r > 0 for r in raw]
+
+
+@given(st.lists(st.floats(-1e308, 1e308), min_size=1, max_size=9))
+def test_signed_weights_keep_their_signs_and_their_sizes_sum_to_one(raw: list[float]) -> None:
+    weights, parts = as_signed_distribution(np.array(raw)), split_signs(np.array(raw))
+    assert np.abs(weights).sum() == pytest.approx(1)
+    if any(raw):
+        assert all(w * np.sign(r) >= 0 for w, r in zip(weights.tolist(), raw, strict=True))
+    assert (parts >= 0).all()
+    assert join_signs(parts).tolist() == raw
+    if min(raw) >= 0:
+        assert weights.tolist() == as_distribution(np.array(raw)).tolist()
 
 
 def test_who_knows_the_curvature_needs_fewer_looks():

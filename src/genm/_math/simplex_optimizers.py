@@ -58,6 +58,26 @@ def as_distribution(raw: Floats) -> Floats:
     return np.asarray(kept / kept.sum())
 
 
+def as_signed_distribution(raw: Floats) -> Floats:
+    """Return raw weights of any sign, scaled so that their absolute values sum to 1; uniform if all are 0."""
+    peak = np.abs(raw).max()
+    if not peak > 0.0:
+        return np.full(len(raw), 1.0 / len(raw))
+    kept = raw / peak  # first to [-1, 1], so that neither tiny nor huge weights are lost in the sum
+    return np.asarray(kept / np.abs(kept).sum())
+
+
+def split_signs(weights: Floats) -> Floats:
+    """Return K weights of any sign as 2 K parts that are not negative: those above 0, then those below, turned."""
+    return np.concatenate([np.maximum(weights, 0.0), np.maximum(-weights, 0.0)])
+
+
+def join_signs(parts: Floats) -> Floats:
+    """Return the K weights of any sign that 2 K parts stand for: part k minus part K + k."""
+    n = len(parts) // 2
+    return np.asarray(parts[:n] - parts[n:])
+
+
 def newton(
     derivatives: Derivatives,
     value: Value,

@@ -65,6 +65,7 @@ EXAMPLES = (
     "genm fit --qrels qrels.txt --measure nDCG@10 a.trec b.trec --format json",
     "genm fit --qrels qrels.txt --normalize auto bm25=b.trec dense=d.trec",
     "genm fit --qrels qrels.txt --current b=0.3,d=0.7 b=b.trec d=d.trec",
+    "genm fit --qrels qrels.txt --signs any b=b.trec d=d.trec s=s.trec",
     "genm fit --method exact --certify --qrels qrels.txt b.trec d.trec",
     "genm fit bm25=b.trec dense=d.trec sparse=s.trec -o model.json",
     "genm fit --target opensearch --qrels qrels.txt b.trec d.trec -o model.json",
@@ -75,6 +76,19 @@ EXAMPLES = (
 
 SAID_PLAINLY = ("target-rules", "equal-weights", "no-judgments")
 """Notes that say what is done, not what to look out for."""
+
+
+class SignRule(StrEnum):
+    """Which signs weights may have."""
+
+    positive = "positive"
+    any = "any"
+
+
+Signs = Annotated[
+    SignRule,
+    typer.Option("--signs", help="With auto: positive, or any: weights may be negative.", metavar="RULE"),
+]
 
 
 class PointName(StrEnum):
@@ -303,6 +317,7 @@ def fit(
     beta: Annotated[
         str, typer.Option(help="Sharpness of the sigmoid: a number or auto.", metavar="NUMBER")
     ] = "auto",
+    signs: Signs = SignRule.positive,
     certify: Certify = False,
     seconds: Seconds = None,
     gap: Gap = None,
@@ -340,6 +355,7 @@ def fit(
         "target": target,
         "techniques": options.per_ranker("--technique", technique or []),
         "window": window,
+        **({"signs": signs.value} if signs is not SignRule.positive else {}),
         **exact_options(method, certify, seconds, gap, point),
         **_beta(beta),
     }

@@ -275,7 +275,7 @@ def feedback(
         with progress_bars() as progress:
             judged = read_judgments(qrels, lenient=lenient, grades=grades, progress=progress)
             loaded = read_runs(runs, lenient=lenient, duplicates=duplicates, progress=progress)
-        say_notes(note for rows in (judged, *loaded.values()) for note in rows.notes)
+        say_notes((*judged.notes, *(note for run in loaded.values() for note in run.notes)))
         events = list(judged_events(loaded, judged))
         if not events:
             raise InputError(f"{qrels}: expected judgments of queries that every run holds; found none.")

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genm._math.parallel import over_items
-from genm._math.simplex_optimizers import quasi_newton
 from genm._typing import Floats
 from genm.align import Aligned
 from genm.errors import ConvergenceWarning
@@ -20,9 +19,9 @@ from genm.evaluate import parse_measure
 from genm.evidence.crossval import measure_queries
 from genm.evidence.evidence import Evidence, fingerprint
 from genm.learn import Fuser
-from genm.learn.auto import AutoFuser, shrink, simple_weights
+from genm.learn.auto import AutoFuser
 from genm.learn.batch import MultistartFuser
-from genm.learn.objectives import Problem, Scorer, direct_search, with_level
+from genm.learn.objectives import Problem, Scorer, with_level
 from genm.progress import Progress, silent
 
 N_RESAMPLES = 100
@@ -120,11 +119,7 @@ class _Warm:
         self.how = f"each climbed from the weights found and {held}"
 
     def __call__(self, drawn: NDArray[np.int64]) -> tuple[Floats, Floats]:
-        fuser, problem, scorer = self._fuser, self._problem.select(drawn), self._scorer.select(drawn)
-        learned = quasi_newton(problem.gradient, fuser.learned_, tol=fuser.tol, max_iter=fuser.max_iter).alpha
-        if not scorer.is_smoothed:
-            learned = direct_search(scorer, learned, steps=_FINE_STEPS)
-        return learned, shrink(learned, fuser.shrunk_, simple_weights(scorer, len(learned)))
+        return self._fuser.refit(self._problem.select(drawn), self._scorer.select(drawn), _FINE_STEPS)
 
 
 class _Whole:

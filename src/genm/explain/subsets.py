@@ -259,7 +259,8 @@ class SharedRefits:
         """Return what a subset learns from the training queries of a fold."""
         queries, _ = self._folds[f]
         train, simple = task.view.select(queries), task.simple.select(queries)
-        starts, curvature, tol = simple_starts(simple.targets["single"]), None, FOLD_TOLERANCE
+        starts = simple_starts(simple.targets["uniform"], simple.targets["single"])
+        curvature, tol = None, FOLD_TOLERANCE
         if self._whole:
             whole, members = self._whole[f], members_of(task.subset)
             starts = [max((as_distribution(whole.end.alpha[members]), starts[0]), key=train.mean)]

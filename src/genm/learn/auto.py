@@ -2,14 +2,21 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple, Self
+from typing import Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from genm._math.linear_algebra import dot, times, weighted_mean
 from genm._math.parallel import over_items
-from genm._math.simplex_optimizers import Ascent, as_distribution, quasi_newton
+from genm._math.simplex_optimizers import (
+    Ascent,
+    as_distribution,
+    as_signed_distribution,
+    join_signs,
+    quasi_newton,
+    split_signs,
+)
 from genm._typing import Floats
 from genm.align import Aligned, renormalize
 from genm.errors import InputError
@@ -21,12 +28,17 @@ from genm.learn.objectives import (
     Objective,
     Problem,
     Scorer,
+    SignedProblem,
+    SignedScorer,
     SmoothObjective,
     direct_search,
     fold_of_queries,
 )
 from genm.learn.starts import simple_starts
 from genm.model import Model
+
+Signs = Literal["positive", "any"]
+"""positive: weights that are not negative and sum to 1; any: absolute values that sum to 1."""
 
 SHRINKAGE_AMOUNTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 """How far the learned weights are moved towards the simple ones."""
@@ -39,7 +51,7 @@ LEAST_POLISH_GAIN = 0.001
 Z_90 = 1.28
 """Standard errors that a gain of luck alone exceeds once in ten times."""
 FOLD_TOLERANCE = 1e-4
-"""Gain of a step at which the climbs of the folds stop: they are compared, not kept."""
+"""Gain of a step at which the searches of the inner folds stop: their weights are compared, not kept."""
 
 
 class SimpleWeights(NamedTuple):
@@ -52,9 +64,11 @@ class SimpleWeights(NamedTuple):
     query_weights: Floats
 
     @classmethod
-    def of(cls, scorer: Scorer, n_rankers: int) -> "SimpleWeights":
-        """Measure them."""
+    def of(cls, scorer: Scorer | SignedScorer, n_rankers: int, signs: Signs = "positive") -> "SimpleWeights":
+        """Measure them; for weights of any sign they are padded by the parts for negative weights, all 0."""
         weights = cls.vectors(n_rankers)
+        if signs == "any":
+            weights = np.hstack([weights, np.zeros_like(weights)])
         return cls(weights, np.array([scorer.per_query(one) for one in weights]), scorer.query_weights)
 
     @staticmethod
@@ -106,6 +120,14 @@ class Shrinkage(NamedTuple):
     amount: float
 
 
+class ShrinkageChoice(NamedTuple):
+    """The shrinkage that the inner folds chose."""
+
+    shrinkage: Shrinkage
+    reached: Floats
+    """(shrinkages, queries) what each reached on the folds left out; no columns if nothing was learned."""
+
+
 SHRINKAGES = (
     *(Shrinkage("uniform", a) for a in SHRINKAGE_AMOUNTS),
     *(Shrinkage("single", a) for a in SHRINKAGE_AMOUNTS[1:]),
@@ -118,13 +140,16 @@ DEFAULT_SHRINKAGE = Shrinkage("uniform", 0.75)
 class AutoFuser(Fuser):
     """Learn weights for the measure you ask for, no further from simple ones than the data justifies.
 
-    The smoothed MAP is climbed by BFGS from uniform weights and from half-way to the best single ranker;
-    other measures are then climbed directly. Few queries overfit, so the result is moved towards uniform
+    The smoothed MAP is maximised by BFGS from uniform weights and from half-way to the best single ranker;
+    other measures are then maximised directly. Few queries overfit, so the result is moved towards uniform
     weights by the share of `DEFAULT_SHRINKAGE`, unless cross-validation inside the training queries shows that
     another share, or moving towards the best single ranker, gains clearly more; but never so far that uniform
     weights or a single ranker would be better on the training queries.
 
-    Objective: smoothed MAP with j sorted, then the exact measure. Set: the simplex.
+    With `signs="any"` a weight may be negative: the documents that such a ranker prefers are moved down. The
+    absolute values sum to 1.
+
+    Objective: smoothed MAP with j sorted, then the exact measure. Set: the simplex, or its mirror images.
     """
 
     method = "auto"
@@ -134,9 +159,9 @@ class AutoFuser(Fuser):
     beta_: float
     shrunk_: Shrinkage
     learned_: Floats
-    """The weights before they were held back."""
+    """The weights before shrinkage."""
     held_out_: float
-    """The measure that the chosen way reached in cross-validation inside the training queries."""
+    """The measure in cross-validation inside the training queries; each fold learns from scratch."""
 
     def __init__(
         self,
@@ -145,13 +170,15 @@ class AutoFuser(Fuser):
         level: int = 1,
         beta: Beta = "auto",
         normalize: str | None = None,
+        signs: Signs = "positive",
         folds: int = 5,
         repeats: int = 3,
         tol: float = 1e-6,
         max_iter: int = 100,
         seed: int = 0,
     ) -> None:
-        self.measure, self.level, self.beta, self.normalize = measure, level, beta, normalize
+        self.measure, self.level, self.beta = measure, level, beta
+        self.normalize, self.signs = normalize, signs
         self.folds, self.repeats, self.tol, self.max_iter, self.seed = folds, repeats, tol, max_iter, seed
 
     def _fit(self, aligned: Aligned) -> Self:
@@ -189,23 +216,54 @@ class AutoFuser(Fuser):
         self._remember(problem)
         self.beta_ = problem.beta
         self.history_ = []
-        simple = SimpleWeights.of(scorer, len(self.rankers_))
-        ends = self._climbs(problem, simple)
-        self.learned_ = _polish(best_weights(ends, scorer, simple), scorer)
-        self.shrunk_, self.held_out_ = self._choose(problem, scorer, simple, ends)
-        self.weights_ = shrink_safely(self.learned_, self.shrunk_, simple.targets, scorer)
+        smooth, exact = self._views(problem, scorer)
+        simple = SimpleWeights.of(exact, len(self.rankers_), self.signs)
+        ends = self._optima(smooth, simple)
+        learned = _polish(best_weights(ends, exact, simple), exact)
+        choice = self._choose(smooth, exact, simple, ends)
+        self.shrunk_ = choice.shrinkage
+        self.held_out_ = self._held_out(smooth, exact, simple, ends, choice)
+        self.learned_ = self._weights_of(learned)
+        self.weights_ = self._weights_of(shrink_safely(learned, self.shrunk_, simple.targets, exact))
         self.objective_ = problem.value(self.weights_)
         self.converged_ = all(end.converged for end in ends)
         self.n_iter_ = max([end.n_iter for end in ends], default=1)
         last = Step(len(ends), 0, self.objective_, problem.exact(self.weights_))
-        self.history_.append(last)  # after the measure's own search and the holding back
+        self.history_.append(last)  # after the measure's own search and the shrinkage
         self._warn_if_stopped_early()
         return self
 
-    def _climbs(self, problem: Problem, simple: SimpleWeights) -> list[Ascent]:
-        """Climb from the simple starts, and keep the curves."""
+    def refit(self, problem: Problem, scorer: Scorer, steps: tuple[float, ...]) -> tuple[Floats, Floats]:
+        """Return weights before and after shrinkage for other queries; the search starts from the present weights.
+
+        The shrinkage stays. `steps` are those of the direct search, for measures that have no smoothed form.
+        """
+        smooth, exact = self._views(problem, scorer)
+        start = split_signs(self.learned_) if self.signs == "any" else self.learned_
+        learned = quasi_newton(smooth.gradient, start, tol=self.tol, max_iter=self.max_iter).alpha
+        if not exact.is_smoothed:
+            learned = direct_search(exact, learned, steps=steps)
+        simple = SimpleWeights.of(exact, len(self.rankers_), self.signs)
+        return self._weights_of(learned), self._weights_of(shrink(learned, self.shrunk_, simple.targets))
+
+    def _views(
+        self, problem: Problem, scorer: Scorer
+    ) -> tuple[Problem, Scorer] | tuple[SignedProblem, SignedScorer]:
+        """Return the objectives as functions of what is searched: the weights, or the parts of signed weights."""
+        if self.signs == "positive":
+            return problem, scorer
+        if self.signs == "any":
+            return SignedProblem(problem), SignedScorer(scorer)
+        raise InputError(f'signs (--signs) {self.signs!r}: expected "positive" or "any".')
+
+    def _weights_of(self, searched: Floats) -> Floats:
+        """Return the weights that stand for a point of the search."""
+        return as_signed_distribution(join_signs(searched)) if self.signs == "any" else searched
+
+    def _optima(self, problem: Problem | SignedProblem, simple: SimpleWeights) -> list[Ascent]:
+        """Maximise the smoothed objective from the simple starts, and keep the learning curves."""
         ends = []
-        for number, start in enumerate(simple_starts(simple.targets["single"])):
+        for number, start in enumerate(_starts_of(simple)):
 
             def watch(iteration: int, alpha: Floats, objective: float, number: int = number) -> None:
                 self.history_.append(Step(number, iteration, objective, problem.exact(alpha)))
@@ -214,11 +272,11 @@ class AutoFuser(Fuser):
         return ends
 
     def _choose(
-        self, problem: Problem, scorer: Scorer, simple: SimpleWeights, ends: list[Ascent]
-    ) -> tuple[Shrinkage, float]:
+        self, problem: SmoothObjective, scorer: Objective, simple: SimpleWeights, ends: list[Ascent]
+    ) -> ShrinkageChoice:
         """Return how far to shrink, by cross-validation inside the training queries."""
         if not ends:
-            return Shrinkage("uniform", 1.0), scorer.mean(simple.targets["uniform"])
+            return _learn_nothing()
         restart = WarmRestart(problem, max(ends, key=lambda end: end.value))
 
         def refit(queries: NDArray[np.intp]) -> Floats:
@@ -226,6 +284,41 @@ class AutoFuser(Fuser):
             return best_weights([end], scorer.select(queries), simple.select(queries))
 
         return choose_shrinkage(scorer, simple, refit, folds=self.folds, repeats=self.repeats, seed=self.seed + 1)
+
+    def _held_out(
+        self,
+        problem: SmoothObjective,
+        scorer: Objective,
+        simple: SimpleWeights,
+        ends: list[Ascent],
+        choice: ShrinkageChoice,
+    ) -> float:
+        """Return the measure to expect on other queries.
+
+        The choice among shrinkages compares like with like, so there the folds may start from the optimum of all
+        queries. This value must not: each fold learns from scratch, from the better of the starts.
+        """
+        if not choice.reached.size:
+            return scorer.mean(simple.targets["uniform"])
+        better = int(np.argmax([scorer.mean(end.alpha) for end in ends]))
+
+        def learn(queries: NDArray[np.intp]) -> Floats:
+            some = simple.select(queries)
+            start, tol = _starts_of(some)[better], max(self.tol, FOLD_TOLERANCE)
+            end = quasi_newton(problem.select(queries).gradient, start, tol=tol, max_iter=self.max_iter)
+            return best_weights([end], scorer.select(queries), some)
+
+        return held_out_value(scorer, simple, learn, choice.reached, folds=self.folds, seed=self.seed + 1)
+
+
+def _starts_of(simple: SimpleWeights) -> list[Floats]:
+    targets = simple.targets
+    return simple_starts(targets["uniform"], targets["single"])
+
+
+def _learn_nothing() -> ShrinkageChoice:
+    """Return uniform weights, whatever was learned."""
+    return ShrinkageChoice(Shrinkage("uniform", 1.0), np.zeros((len(SHRINKAGES), 0)))
 
 
 def choose_shrinkage(
@@ -236,15 +329,15 @@ def choose_shrinkage(
     folds: int,
     repeats: int,
     seed: int,
-) -> tuple[Shrinkage, float]:
-    """Return how far to shrink, by cross-validation on the objective's queries, and what that reached held out.
+) -> ShrinkageChoice:
+    """Return how far to shrink, by cross-validation on the objective's queries.
 
     `refit` learns weights from some of the queries; `simple` are the simple weights of all of them. The default
     stays unless another shrinkage is clearly better. One query cannot be cross-validated: uniform weights then.
     """
     n_queries = len(simple.query_weights)
     if n_queries < 2:
-        return Shrinkage("uniform", 1.0), objective.mean(simple.targets["uniform"])
+        return _learn_nothing()
     folds = min(folds, n_queries)
     jobs = [(fold_of_queries(n_queries, folds, seed + r), f) for r in range(repeats) for f in range(folds)]
 
@@ -258,7 +351,37 @@ def choose_shrinkage(
     for outside, values in over_items(held_out, jobs):
         reached[:, outside] += values / repeats
     best = clearly_best(reached, simple.query_weights, SHRINKAGES.index(DEFAULT_SHRINKAGE))
-    return SHRINKAGES[best], weighted_mean(reached[best], simple.query_weights)
+    return ShrinkageChoice(SHRINKAGES[best], reached)
+
+
+def held_out_value(
+    objective: Objective,
+    simple: SimpleWeights,
+    learn: Callable[[NDArray[np.intp]], Floats],
+    reached: Floats,
+    *,
+    folds: int,
+    seed: int,
+) -> float:
+    """Return what learning and shrinking reach on queries that took part in neither.
+
+    `learn` learns weights from some of the queries, from scratch. `reached` are the values that shrinkages are
+    chosen by. For the queries of a fold, the choice is made by the values of the other folds, so that it is not
+    measured where it looked best.
+    """
+    n_queries, values = len(simple.query_weights), np.zeros(len(simple.query_weights))
+    folds, default = min(folds, n_queries), SHRINKAGES.index(DEFAULT_SHRINKAGE)
+    fold = fold_of_queries(n_queries, folds, seed)
+
+    def held_out(f: int) -> tuple[NDArray[np.intp], Floats]:
+        inside, outside = np.flatnonzero(fold != f), np.flatnonzero(fold == f)
+        chosen = SHRINKAGES[clearly_best(reached[:, inside], simple.query_weights[inside], default)]
+        weights = shrink_safely(learn(inside), chosen, simple.select(inside).targets, objective.select(inside))
+        return outside, objective.select(outside).per_query(weights)
+
+    for outside, found in over_items(held_out, range(folds)):
+        values[outside] = found
+    return weighted_mean(values, simple.query_weights)
 
 
 def clearly_best(reached: Floats, query_weights: Floats, reference: int) -> int:
@@ -276,7 +399,7 @@ def clearly_best(reached: Floats, query_weights: Floats, reference: int) -> int:
     return int(np.argmax(clear))
 
 
-def _polish(learned: Floats, scorer: Scorer) -> Floats:
+def _polish(learned: Floats, scorer: Objective) -> Floats:
     """Return weights moved on the exact measure, if the smoothed one had missed a real gain."""
     polished = direct_search(scorer, learned, steps=(0.05, 0.02, 0.01, 0.005))
     return polished if scorer.mean(polished) > scorer.mean(learned) + LEAST_POLISH_GAIN else learned
@@ -296,13 +419,8 @@ def best_weights(
     return best if objective.is_smoothed else direct_search(objective, best, steps=steps)
 
 
-def simple_weights(scorer: Scorer, n_rankers: int) -> dict[str, Floats]:
-    """Return uniform weights and those of the ranker that is best on the training queries."""
-    return SimpleWeights.of(scorer, n_rankers).targets
-
-
 def shrink(learned: Floats, shrinkage: Shrinkage, simple: dict[str, Floats]) -> Floats:
-    """Return the weights moved a share of the way towards the target."""
+    """Return the weights, moved towards the target by a share of the distance."""
     return as_distribution((1.0 - shrinkage.amount) * learned + shrinkage.amount * simple[shrinkage.target])
 
 

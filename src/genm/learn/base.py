@@ -50,7 +50,7 @@ class Step:
 
 
 class Fuser(ABC):
-    """A method that learns weights. `fit` forgets what was before; `weights_` is always a distribution.
+    """A method that learns weights. `fit` forgets what was before; `weights_` is a distribution over the rankers.
 
     Where runs are taken, runs that `genm.align_runs` has aligned are taken as well. Runs that come as they are get
     aligned on "minmax" scores.

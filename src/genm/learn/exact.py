@@ -85,7 +85,7 @@ def weights_without(weights: Floats, k: int) -> Floats:
     """Return the weights without ranker k, in proportion; uniform weights if ranker k had all the weight."""
     others = weights.copy()
     others[k] = 0.0
-    total = others.sum()
+    total = np.abs(others).sum()
     if total > 0.0:
         return np.asarray(others / total)
     others[:] = 1.0 / max(len(weights) - 1, 1)
@@ -93,13 +93,31 @@ def weights_without(weights: Floats, k: int) -> Floats:
     return others
 
 
+def line_of(weights: Floats, k: int) -> tuple[Floats, Floats]:
+    """Return start and direction of the line along ranker k's weight, the others in proportion.
+
+    At 0 ranker k has no weight, at 1 all of it, with the sign that it has in `weights`.
+    """
+    others = weights_without(weights, k)
+    end = np.zeros(len(weights))
+    end[k] = -1.0 if weights[k] < 0.0 else 1.0
+    return others, end - others
+
+
 def _span(problem: GainProblem, weights: Floats, k: int, floor: float, buffers: Buffers) -> tuple[float, float]:
     """Return the interval around ranker k's weight in which the measure is at least `floor`."""
-    here = float(weights[k])
     if len(weights) == 1:
-        return here, here
-    others = weights_without(weights, k)
-    line = line_profile(problem, others, np.eye(len(weights))[k] - others, 0.0, 1.0, whole=True, buffers=buffers)
+        return float(weights[k]), float(weights[k])
+    low, high = _span_of_size(problem, weights, k, floor, buffers)
+    return (low, high) if weights[k] >= 0.0 else (-high, -low)
+
+
+def _span_of_size(
+    problem: GainProblem, weights: Floats, k: int, floor: float, buffers: Buffers
+) -> tuple[float, float]:
+    """Return the same interval for the absolute value of the weight."""
+    here = abs(float(weights[k]))
+    line = line_profile(problem, *line_of(weights, k), 0.0, 1.0, whole=True, buffers=buffers)
     narrow = np.diff(line.breakpoints) <= NARROWEST
     lost = (line.values < floor - TOLERANCE) & ~narrow
     at = min(max(int(np.searchsorted(line.breakpoints, here, side="right")) - 1, 0), len(lost) - 1)
@@ -300,7 +318,7 @@ class ExactFuser(Fuser):
         uniform, units = np.full(n, 1.0 / n), list(np.eye(n))
         if n == 1:
             return [uniform]
-        begun = simple_starts(max(units, key=scorer.mean))
+        begun = simple_starts(uniform, max(units, key=scorer.mean))
         found = [quasi_newton(smooth.gradient, start, tol=1e-6, max_iter=100).alpha for start in begun]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # any point will do as a start

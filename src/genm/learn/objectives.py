@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from genm._math.average_precision import exact_ap, smooth_ap
 from genm._math.fusion import weighted_sum
 from genm._math.linear_algebra import weighted_mean
+from genm._math.simplex_optimizers import join_signs
 from genm._math.tiles import Tiles, build_tiles, mean, relabel, take, take_rankers
 from genm._typing import Floats
 from genm.align import Aligned, check_aligned
@@ -247,6 +248,68 @@ class Scorer:
             other._aligned = self._aligned.select(queries)
             other._evaluator = AlignedEvaluator(other._aligned, [self.measure])
         return other
+
+
+class SignedProblem:
+    """A problem in weights of any sign, as a function of 2 K parts on the simplex: a `SmoothObjective`.
+
+    The weight of ranker k is part k minus part K + k, so the optimisers on the simplex apply as they are. Where
+    both parts are above 0 they cancel, which shortens the weights; no ranking depends on their length.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+
+    def exact(self, parts: Floats) -> float:
+        """Return the mean average precision."""
+        return self._problem.exact(join_signs(parts))
+
+    def gradient(self, parts: Floats) -> tuple[float, Floats]:
+        """Return the mean and its gradient in the parts."""
+        value, gradient = self._problem.gradient(join_signs(parts))
+        return value, np.concatenate([gradient, -gradient])
+
+    def gradients(self, parts: Floats) -> tuple[Floats, Floats]:
+        """Return the value and the gradient of every query."""
+        values, gradients = self._problem.gradients(join_signs(parts))
+        return values, np.hstack([gradients, -gradients])
+
+    def average_gradient(self, values: Floats, gradients: Floats) -> tuple[float, Floats]:
+        """Return the means over the queries of what `gradients` returns."""
+        return self._problem.average_gradient(values, gradients)
+
+    def select(self, queries: NDArray[np.integer]) -> "SignedProblem":
+        """Return the objective of some of the queries."""
+        return SignedProblem(self._problem.select(queries))
+
+
+class SignedScorer:
+    """Exact values of a measure for weights of any sign, as a function of 2 K parts: an `Objective`."""
+
+    def __init__(self, scorer: Scorer) -> None:
+        self._scorer = scorer
+
+    @property
+    def is_smoothed(self) -> bool:
+        """Whether the smoothed objective approximates this very measure."""
+        return self._scorer.is_smoothed
+
+    @property
+    def query_weights(self) -> Floats:
+        """How much each query counts."""
+        return self._scorer.query_weights
+
+    def per_query(self, parts: Floats) -> Floats:
+        """Return the measure of every query."""
+        return self._scorer.per_query(join_signs(parts))
+
+    def mean(self, parts: Floats) -> float:
+        """Return the measure's mean over the queries."""
+        return self._scorer.mean(join_signs(parts))
+
+    def select(self, queries: NDArray[np.integer]) -> "SignedScorer":
+        """Return the scorer of some of the queries."""
+        return SignedScorer(self._scorer.select(queries))
 
 
 def with_level(measure: Measure, level: int) -> Measure:

@@ -38,13 +38,12 @@ def starting_points(n_rankers: int, *, seed: int, given: Starts = None, free: bo
     return points if free else _scaled(points[1:])
 
 
-def simple_starts(single: Floats) -> list[Floats]:
-    """Return where a few climbs begin: uniform weights, and half-way from there to those of the best single ranker.
+def simple_starts(uniform: Floats, single: Floats) -> list[Floats]:
+    """Return the starts of a fast search: uniform weights, and half-way from there to the best single ranker.
 
-    One ranker leaves nothing to climb.
+    With one ranker the two are the same, and there is nothing to learn.
     """
-    uniform = np.full(len(single), 1.0 / len(single))
-    return [uniform, 0.5 * uniform + 0.5 * single] if len(single) > 1 else []
+    return [] if np.array_equal(uniform, single) else [uniform, 0.5 * uniform + 0.5 * single]
 
 
 def _checked(points: Floats, n_rankers: int, *, free: bool) -> Floats:

@@ -296,6 +296,7 @@ def build_report(
         raise ModelError("the evidence belongs to other queries than these. Compute it again.")
     source = source or Source()
     evidence, weights, seed = kept.evidence, np.array(model.weights), kept.seed
+    can_slide = len(weights) > 1 and bool((weights >= 0.0).all())  # sliders go from 0 to 1
     level = _level(model)
     delta = evidence.held_out.per_query - rival_values(evidence)
     samples = draw_samples(aligned, delta, n_details=n_details, seed=seed, level=level)
@@ -332,7 +333,7 @@ def build_report(
         "learning": learning_of(kept),
         "queries": _queries(aligned, model, kept, main, samples),
         "details": details_of(aligned, weights, samples.details, level),
-        "sliders": sliders_of(aligned, weights, samples.sliders, level) if len(weights) > 1 else None,
+        "sliders": sliders_of(aligned, weights, samples.sliders, level) if can_slide else None,
         "coverage": coverage_of(
             _part(aligned, samples.table), model, n_queries=len(ids), notes=(*source.notes, *aligned.notes)
         ),
@@ -489,6 +490,8 @@ def _maker(aligned: Aligned, model: Model) -> Callable[[], Fuser]:
         options["beta"] = model.beta  # it was set by the user, not derived from the scores
     if model.online is not None:
         options["schedule"] = model.online.schedule
+    if min(model.weights) < 0.0:
+        options["signs"] = "any"
     for measure in (model.measure, "AP"):
         make = partial(make_fuser, model.method, measure=measure, **options)
         try:

@@ -9,7 +9,7 @@ from genm._math.parallel import kernel
 from genm._typing import Floats
 from genm.align import Aligned
 from genm.evaluate import AlignedEvaluator, Measure
-from genm.learn.exact import gain_problem, plateau_around, weights_without
+from genm.learn.exact import gain_problem, line_of, plateau_around, weights_without
 from genm.progress import Progress, silent
 from genm.report.payload import Ternary, WeightLine
 
@@ -53,8 +53,8 @@ class Landscape:
         return [[float(low), float(high)] for low, high in zip(found.low, found.high, strict=True)]
 
     def ternary(self) -> Ternary | None:
-        """Return the map over the weights of three rankers."""
-        if len(self.rankers) != 3:
+        """Return the map over the weights of three rankers; the map has no place for negative ones."""
+        if len(self.rankers) != 3 or self.weights.min() < 0.0:
             return None
         n = N_GRID
         grid = np.array([(i, j, n - i - j) for i in range(n + 1) for j in range(n + 1 - i)]) / n
@@ -70,10 +70,11 @@ class Landscape:
         }
 
     def _line(self, k: int, buffers: Buffers) -> WeightLine:
-        others = weights_without(self.weights, k)
-        direction = np.eye(len(self.weights))[k] - others
-        line = line_profile(self._problem, others, direction, 0.0, 1.0, whole=True, buffers=buffers)
+        line = line_profile(self._problem, *line_of(self.weights, k), 0.0, 1.0, whole=True, buffers=buffers)
         kept, heights, tolerance = join_steps(line.breakpoints, line.values, MOST_STEPS)
+        low, high = line.low, line.high
+        if self.weights[k] < 0.0:  # the line runs from 0 to -1
+            kept, heights, low, high = -kept[::-1], heights[::-1], -high, -low
         return {
             "ranker": self.rankers[k],
             "points": kept.tolist(),
@@ -83,7 +84,7 @@ class Landscape:
             "exact": True,
             "weight": float(self.weights[k]),
             "value": self.here,
-            "best": [line.low, line.high, line.value],
+            "best": [low, high, line.value],
         }
 
 

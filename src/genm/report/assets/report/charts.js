@@ -14,6 +14,7 @@ export function weightsChart(report, width) {
   const data = rows.map((row, k) => ({...row, k}));
   const spread = data.filter((row) => row.quantiles);
   const source = {bootstrap: "refits on resampled queries", folds: "the folds' weights", none: ""}[kind];
+  const least = data.some((row) => row.weight < 0) ? -1 : 0;
   const told = (row) =>
     `${isolate(row.ranker, 40)}\nweight ${decimals(row.weight)}` +
     (row.quantiles
@@ -30,7 +31,7 @@ export function weightsChart(report, width) {
     ariaDescription: data
       .map((row) => `${row.ranker}: ${decimals(row.weight)}${leaveOut(row) ? ", leave out" : ""}`)
       .join("; "),
-    x: {domain: [0, 1], label: "Weight", grid: true, ticks: width < 500 ? 5 : 10},
+    x: {domain: [least, 1], label: "Weight", grid: true, ticks: width < 500 ? 5 : 10},
     y: {
       type: "point",
       domain: data.map((row) => row.k),

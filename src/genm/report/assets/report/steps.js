@@ -28,7 +28,7 @@ export function lineChart(report, line, width, domain) {
     ariaDescription:
       `Learned weight ${decimals(line.weight)} with ${name} ${decimals(line.value)}; best at ` +
       `${span(line.best)} with ${decimals(line.best[2])}.`,
-    x: {domain: [0, 1], label: "Weight", ticks: 5},
+    x: {domain: line.weight < 0 ? [-1, 0] : [0, 1], label: "Weight", ticks: 5},
     y: {domain, label: name, grid: true, ticks: 5, nice: true},
     marks: [
       Plot.ruleX([line.weight], {stroke: "var(--muted)", strokeDasharray: "3 3"}),
