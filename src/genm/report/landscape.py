@@ -9,7 +9,7 @@ from genm._math.parallel import kernel
 from genm._typing import Floats
 from genm.align import Aligned
 from genm.evaluate import AlignedEvaluator, Measure
-from genm.learn.exact import gain_problem, line_of, plateau_around, weights_without
+from genm.learn.exact import gain_problem, line_of, plateau_around
 from genm.progress import Progress, silent
 from genm.report.payload import Ternary, WeightLine
 
