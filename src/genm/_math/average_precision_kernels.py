@@ -158,30 +158,46 @@ class Ranks(NamedTuple):
     """(tiles, 65): E, or s for a tile that is too wide; the last place is the middle m."""
     cuts: Ints
     """(tiles, 5)."""
+    G: Floats
+    """(rows, 64): g of the pairs and 1 / E of the tiles, in the order in which the kernels come to them.
+
+    Derivatives read them again instead of dividing again. What has no row left goes to the last one and is computed
+    anew; with a single row nothing is kept."""
 
 
 @part()
-def pair_by_ratio(E: Floats, t: int, V: float, g: Floats) -> None:
-    """Set g for one relevant document and the 64 of tile t; 0 past the tile's end, where E is."""
+def pair_by_ratio(E: Floats, t: int, V: float, G: Floats, row: int) -> None:
+    """Set row of G to g of one relevant document and the 64 of tile t; 0 past the tile's end, where E is."""
     for d in range(0, 64, 8):
         x = load(E, 65 * t + d)
-        store(g, d, x / (x + V))
+        store(G, 64 * row + d, x / (x + V))
 
 
 @part()
-def pair_by_score(E: Floats, t: int, size: int, b: float, s_j: float, g: Floats) -> None:
-    """Set g for one relevant document and the 64 of tile t, which is too wide for ratios."""
+def pair_by_score(E: Floats, t: int, size: int, b: float, s_j: float, G: Floats, row: int) -> None:
+    """Set a row of G to g of one relevant document and the 64 of tile t, which is too wide for ratios."""
     for d in range(0, 64, 8):
         x = (load(E, 65 * t + d) - s_j) * b
         x = exponential(higher(lower(x, fill(STEEPEST)), fill(-STEEPEST)))
-        store(g, d, first(x / (x + 1.0), size - d))
+        store(G, 64 * row + d, first(x / (x + 1.0), size - d))
 
 
 @part()
-def invert_tile(E: Floats, t: int, size: int, e: Floats) -> None:
-    """Set e[0] to 1 / E, 0 past the tile's end: for relevant documents that stand below it."""
+def pair_again(
+    E: Floats, t: int, size: int, b: float, s_j: float, V: float, wide: int, G: Floats, row: int
+) -> None:
+    """Set a row of G to g as `rank_range` did."""
+    if wide:
+        pair_by_score(E, t, size, b, s_j, G, row)
+    else:
+        pair_by_ratio(E, t, V, G, row)
+
+
+@part()
+def invert_tile(E: Floats, t: int, size: int, G: Floats, row: int) -> None:
+    """Set a row of G to 1 / E, 0 past the tile's end: for relevant documents that stand below it."""
     for d in range(0, 64, 8):
-        store(e, d, first(1.0 / load(E, 65 * t + d), size - d))
+        store(G, 64 * row + d, first(1.0 / load(E, 65 * t + d), size - d))
 
 
 @part()
@@ -228,11 +244,11 @@ def _add_series(
 
 
 @part()
-def _sums(g: Floats) -> tuple[float, float]:
+def _sums(G: Floats, row: int) -> tuple[float, float]:
     """Return the sums of g and of w over 64 documents."""
     sum_g, sum_w = fill(0.0), fill(0.0)
     for d in range(0, 64, 8):
-        x = load(g, d)
+        x = load(G, 64 * row + d)
         sum_g += x
         sum_w += x - x * x
     return total(sum_g), total(sum_w)
@@ -243,13 +259,13 @@ def rank_range(
     low: int, high: int, store: Store, weights: Floats, b: float, window: float, ranks: Ranks, values: Floats
 ) -> None:
     """Fill the block of ranks for the queries low:high, and their values."""
-    order, s, J, R, W, E, cuts = ranks
+    order, s, J, R, W, E, cuts, G = ranks
     scores, tile_low, tile_high, sizes = store.scores, store.low, store.high, store.sizes
     tile_spans, relevant, spans, divisors = store.tile_spans, store.relevant, store.relevant_spans, store.divisors
-    g, inverse, v = np.empty(64), np.empty((1, 64)), np.empty(len(s))
+    x, v = np.empty(64), np.empty(len(s))
     near = NEAR if window > NEAR else window
     zero = low - low  # an integer like any other: a plain 0 is a constant, for which callees are compiled again
-    at, t = zero, zero
+    at, t, rows, last = zero, zero, zero, len(G) - 1
     for q in range(low, high):
         begin, n = spans[q, 0], spans[q, 1] - spans[q, 0]
         end = at + n
@@ -263,8 +279,8 @@ def rank_range(
             c0 = first_below(s, c0, at, end, b, greatest, -window)
             c3 = first_below(s, c3, at, end, b, least, window)
             if c0 < c3:
-                fuse_tile(scores, tile, weights, g)
-                least, greatest = range_of(g)
+                fuse_tile(scores, tile, weights, x)
+                least, greatest = range_of(x)
                 c0 = first_below(s, c0, at, end, b, greatest, -window)
                 c3 = first_below(s, c3, at, end, b, least, window)
             J[c3] += size
@@ -275,25 +291,29 @@ def rank_range(
                 if b * (greatest - middle) > WIDEST:
                     wide, c1, c2 = 1, c0, c3
                     for d in range(64):
-                        E[t, d] = g[d]
+                        E[t, d] = x[d]
                 else:
-                    _raise_tile(g, size, b, E, t)
+                    _raise_tile(x, size, b, E, t)
                     c1 = first_below(s, c1, c0, c3, b, greatest, -near)
                     c2 = first_below(s, c2, c1, c3, b, least, near)
                     raise_relevant(s, b, middle, c0, c1, c3, v)
                 if c0 < c1:
                     _add_series(E, 65 * t, 1.0, v, R, W, c0, c1)
                 if c2 < c3:
-                    invert_tile(E, t, size, inverse)
-                    _add_series(inverse, zero, -1.0, v, R, W, c2, c3)
+                    row = min(rows, last)
+                    rows += 1
+                    invert_tile(E, t, size, G, row)
+                    _add_series(G, 64 * row, -1.0, v, R, W, c2, c3)
                     for j in range(c2, c3):
                         R[j] += size
                 for j in range(c1, c2):
+                    row = min(rows, last)
+                    rows += 1
                     if wide:
-                        pair_by_score(E, t, size, b, s[j], g)
+                        pair_by_score(E, t, size, b, s[j], G, row)
                     else:
-                        pair_by_ratio(E, t, v[j], g)
-                    sum_g, sum_w = _sums(g)
+                        pair_by_ratio(E, t, v[j], G, row)
+                    sum_g, sum_w = _sums(G, row)
                     R[j] += sum_g
                     W[j] += sum_w
             cuts[t, 0], cuts[t, 1], cuts[t, 2], cuts[t, 3], cuts[t, 4] = c0, c1, c2, c3, wide
@@ -368,13 +388,18 @@ def _exact_range(
             while c0 > 0 and s[c0 - 1] == greatest:  # ties with the tile's best have to be looked at
                 c0 -= 1
             c3 = first_below(s, c3, zero, n, 1.0, least, 0.0)
-            below[c3] += sizes[tile]
             if c0 >= c3:
+                below[c3] += sizes[tile]
                 continue
             fuse_tile(scores, tile, weights, x)
+            least, greatest = range_of(x)  # which leaves fewer relevant documents open than the bounds
+            begin, stop = c0, first_below(s, c3, c0, c3, 1.0, least, 0.0)
+            while begin < stop and s[begin] > greatest:
+                begin += 1
+            below[stop] += sizes[tile]
             for d in range(sizes[tile], 64):
                 x[d] = -np.inf
-            for j in range(c0, c3):
+            for j in range(begin, stop):
                 greater, equal = _count_before(x, s[j])
                 itself = relevant_tile[first + order[j]] == tile
                 if equal > itself:
@@ -411,10 +436,10 @@ def spread_powers(E: Floats, begins: int, a1: float, a2: float, a3: float, a4: f
 
 
 @part()
-def _add_slope(g: Floats, c: float, u: Floats) -> None:
+def _add_slope(G: Floats, row: int, c: float, u: Floats) -> None:
     """Add c w to u for 64 documents."""
     for d in range(0, 64, 8):
-        x = load(g, d)
+        x = load(G, 64 * row + d)
         store(u, d, load(u, d) + c * (x - x * x))
 
 
@@ -445,8 +470,8 @@ def mean_relevant(relevant: NDArray[np.floating], begin: int, n: int, shift: Flo
 @kernel
 def gradient_range(low: int, high: int, store: Store, ranks: Ranks, b: float, gradients: Floats) -> None:
     """Fill the gradients of the queries low:high: sum_j C_j sum_d w (X_j - X_d) / n_relevant."""
-    g, u, inverse, shift = np.empty(64), np.empty(64), np.empty((1, 64)), np.empty(gradients.shape[1])
-    order, s, J, R, W, E, cuts = ranks
+    u, shift = np.empty(64), np.empty(gradients.shape[1])
+    order, s, J, R, W, E, cuts, G = ranks
     scores, sizes, tile_spans, relevant, spans = (
         store.scores,
         store.sizes,
@@ -456,7 +481,7 @@ def gradient_range(low: int, high: int, store: Store, ranks: Ranks, b: float, gr
     )
     C, v = np.empty(len(s)), np.empty(len(s))
     zero = low - low  # an integer like any other: a plain 0 is a constant, for which callees are compiled again
-    at, t = zero, zero
+    at, t, rows, last = zero, zero, zero, len(G) - 1
     for q in range(low, high):
         first, n = spans[q, 0], spans[q, 1] - spans[q, 0]
         mean_relevant(relevant, first, n, shift)
@@ -475,14 +500,17 @@ def gradient_range(low: int, high: int, store: Store, ranks: Ranks, b: float, gr
                 if c0 < c1:
                     _spread_series(E, 65 * t, v, C, c0, c1, u)
                 if c2 < c3:
-                    invert_tile(E, t, size, inverse)
-                    _spread_series(inverse, zero, v, C, c2, c3, u)
+                    row = min(rows, last)
+                    rows += 1
+                    if row == last:
+                        invert_tile(E, t, size, G, row)
+                    _spread_series(G, 64 * row, v, C, c2, c3, u)
                 for j in range(c1, c2):
-                    if cuts[t, 4]:
-                        pair_by_score(E, t, size, b, s[j], g)
-                    else:
-                        pair_by_ratio(E, t, v[j], g)
-                    _add_slope(g, C[j], u)
+                    row = min(rows, last)
+                    rows += 1
+                    if row == last:
+                        pair_again(E, t, size, b, s[j], v[j], cuts[t, 4], G, row)
+                    _add_slope(G, row, C[j], u)
                 _take_dots(u, scores, tile, shift, gradients, q)
             t += 1
         for j in range(at, at + n):
@@ -531,10 +559,12 @@ def _add_series_moments(v: float, sign: float, moments: Floats, P: Floats, T: Fl
 
 
 @part()
-def _add_pairs(g: Floats, h: Floats, c: float, X: Floats, P: Floats, T: Floats, j: int, u: Floats) -> None:
-    """Add sum_d w X to P_j, sum_d h X to T_j and c h to u; overwrites g."""
+def _add_pairs(
+    G: Floats, row: int, g: Floats, h: Floats, c: float, X: Floats, P: Floats, T: Floats, j: int, u: Floats
+) -> None:
+    """Add sum_d w X to P_j, sum_d h X to T_j and c h to u; g and h are working memory."""
     for d in range(0, 64, 8):
-        x = load(g, d)
+        x = load(G, 64 * row + d)
         w = x - x * x
         bend = w - 2.0 * w * x
         store(u, d, load(u, d) + c * bend)
@@ -591,18 +621,18 @@ def hessian_range(
     """Fill the gradients of the queries low:high and the dR_j of the block; add Hessians to the sums."""
     hessians, query_weights, chunks = sums
     P = dR
-    order, s, J, R, E, cuts = ranks.order, ranks.s, ranks.J, ranks.R, ranks.E, ranks.cuts
+    order, s, J, R, E, cuts, G = ranks.order, ranks.s, ranks.J, ranks.R, ranks.E, ranks.cuts, ranks.G
     scores, sizes, tile_spans = store.scores, store.sizes, store.tile_spans
     relevant, spans = store.relevant, store.relevant_spans
     n_rankers = gradients.shape[1]
-    g, h, u, inverse = np.empty(64), np.empty(64), np.empty(64), np.empty((1, 64))
+    g, h, u = np.empty(64), np.empty(64), np.empty(64)
     X, moments = np.empty((n_rankers + 1, 64)), np.empty((n_rankers + 1, 4))
     shift, x, H = np.empty(n_rankers), np.empty(n_rankers), np.empty((n_rankers, n_rankers))
     T, v = np.empty(P.shape), np.empty(len(s))
     for d in range(64):
         X[n_rankers, d] = 1.0
     zero = low - low  # an integer like any other: a plain 0 is a constant, for which callees are compiled again
-    at, t = zero, zero
+    at, t, rows, last = zero, zero, zero, len(G) - 1
     for q in range(low, high):
         first, n = spans[q, 0], spans[q, 1] - spans[q, 0]
         mean_relevant(relevant, first, n, shift)
@@ -622,12 +652,16 @@ def hessian_range(
                     raise_relevant(s, b, middle, c0, c1, c3, v)
                 for d in range(64):
                     u[d] = 0.0
+                row = last
                 for side in range(2):
                     begin, stop, sign = (c2, c3, -1.0) if side else (c0, c1, 1.0)
                     if begin < stop:
                         if side:
-                            invert_tile(E, t, size, inverse)
-                            _sum_moments(inverse, zero, X, moments)
+                            row = min(rows, last)
+                            rows += 1
+                            if row == last:
+                                invert_tile(E, t, size, G, row)
+                            _sum_moments(G, 64 * row, X, moments)
                         else:
                             _sum_moments(E, 65 * t, X, moments)
                         a1, a2, a3, a4 = 0.0, 0.0, 0.0, 0.0
@@ -639,15 +673,15 @@ def hessian_range(
                             a3 += 9.0 * c * y * y * y
                             a4 += 16.0 * c * (y * y) * (y * y)
                         if side:
-                            spread_powers(inverse, zero, a1, a2, a3, a4, u)
+                            spread_powers(G, 64 * row, a1, a2, a3, a4, u)
                         else:
                             spread_powers(E, 65 * t, a1, a2, a3, a4, u)
                 for j in range(c1, c2):
-                    if cuts[t, 4]:
-                        pair_by_score(E, t, size, b, s[j], g)
-                    else:
-                        pair_by_ratio(E, t, v[j], g)
-                    _add_pairs(g, h, J[j] / (R[j] * R[j]), X, P, T, j, u)
+                    row = min(rows, last)
+                    rows += 1
+                    if row == last:
+                        pair_again(E, t, size, b, s[j], v[j], cuts[t, 4], G, row)
+                    _add_pairs(G, row, g, h, J[j] / (R[j] * R[j]), X, P, T, j, u)
                 _take_squares(u, X, h, H)
             t += 1
         for j in range(at, at + n):

@@ -117,16 +117,15 @@ def _scale_queries(
     longest = 1
     for q in range(low, high):
         longest = max(longest, starts[q + 1] - starts[q])
-    values = np.empty(longest)
+    values = np.empty(longest + 1)
     for q in range(low, high):
         begin, end = starts[q], starts[q + 1]
         for k in range(raw.shape[1]):
             rule = rules[k]
             n = np.int64(0)
-            for row in range(begin, end):
-                if retrieved[row, k]:
-                    values[n] = raw[row, k]
-                    n += 1
+            for row in range(begin, end):  # without a branch: no processor predicts who returned a document
+                values[n] = raw[row, k]
+                n += np.int64(retrieved[row, k])
             if n > 0:
                 _scale_list(values, n, rule)
             gap = rule[_MISSING]
@@ -134,13 +133,11 @@ def _scale_queries(
                 gap = values[0] if n > 0 else 0.0
                 for i in range(1, n):
                     gap = min(gap, values[i])
-            i = 0
+            i = np.int64(0)
             for row in range(begin, end):
-                if retrieved[row, k]:
-                    scores[row, k] = values[i]
-                    i += 1
-                else:
-                    scores[row, k] = gap
+                value, held = values[i], retrieved[row, k]
+                scores[row, k] = value if held else gap
+                i += np.int64(held)
 
 
 @kernel
@@ -223,6 +220,14 @@ def _scale_between(
     """Scale by two ends: the list's own (low, high) or the given bounds (lower, upper), as the modes say."""
     lower_mode, upper_mode = int(rule[_LOWER_MODE]), int(rule[_UPPER_MODE])
     fixed = rule[_KIND] == _AFFINE or (lower_mode == _APPLY and upper_mode == _APPLY)
+    if not fixed and lower_mode == _IGNORE and upper_mode == _IGNORE and high > low:
+        scale, shift, floor, floor_at = rule[_SCALE], rule[_SHIFT], rule[_FLOOR], rule[_FLOOR_AT]
+        width = high - low
+        for i in range(n):  # `_finish` of each, written out so that the loop becomes lanes
+            value = scale * ((values[i] - low) / width) + shift
+            value = floor if value <= floor_at else value
+            values[i] = max(-_LARGEST, min(_LARGEST, value))
+        return
     for i in range(n):
         value = values[i]
         bottom = lower if fixed else _bottom(value, low, high, lower, lower_mode)
