@@ -41,9 +41,9 @@ class Running:
 class Live:
     """A service on a port of its own."""
 
-    def __init__(self, path, given, tokens=None, limits=None, max_ap_loss=1.0):
+    def __init__(self, path, given, tokens=None, limits=None, max_ap_loss=1.0, influence=None):
         self.engine = Engine(SqliteStore(path))
-        self.engine.start(given, Rules(influence=None, max_ap_loss=max_ap_loss, prior_queries=2))
+        self.engine.start(given, Rules(influence=influence, max_ap_loss=max_ap_loss, prior_queries=2))
         self.service = Service(self.engine)
         app = create_app(self.service, tokens=tokens, hosts=("127.0.0.1",), limits=limits or Limits())
         listener = socket.socket()

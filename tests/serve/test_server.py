@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -88,25 +89,84 @@ def test_serving_stopping_and_going_on(folder):
     assert "model.sqlite" in checked.output
 
 
-def test_files_are_sent_once(live, tmp_path):
+@pytest.fixture
+def files(tmp_path):
+    """Judgments and runs of three queries, and a judged query that no run holds, as words of the command."""
     events = [judged(number) for number in range(3)]
     (tmp_path / "qrels").write_text(
         "".join(f"{e.query_id} 0 {doc} {grade}\n" for e in events for doc, grade in e.judgments.items())
         + "q99 0 d01 1\n",
         encoding="utf-8",
     )
-    runs = []
+    words = ["--qrels", tmp_path / "qrels"]
     for name in model().rankers:
         lines = [f"{e.query_id} Q0 {doc} 0 {score} x\n" for e in events for doc, score in e.runs[name]]
         (tmp_path / name).write_text("".join(lines), encoding="utf-8")
-        runs.append(f"{name}={tmp_path / name}")
+        words.append(f"{name}={tmp_path / name}")
+    return words
+
+
+def test_files_are_sent_once(live, files):
     service = live()
     for _ in range(2):
-        done = genm("feedback", "--url", service.url, "--qrels", tmp_path / "qrels", *runs, "--format", "tsv")
+        done = genm("feedback", "--url", service.url, *files, "--format", "tsv")
         assert done.exit_code == 0, done.output
         assert "learned\t3" in done.output
         assert "1 judged queries are missing from a run" in done.output
         assert service.engine.status.sequence == 5
+
+
+def test_files_are_sent_in_parts_that_the_service_takes(live, files):
+    service = live(limits=Limits(max_body=1500))
+    done = genm("feedback", "--url", service.url, *files, "--format", "tsv")
+    assert done.exit_code == 0, done.output
+    assert "learned\t3" in done.output
+    assert service.engine.status.sequence == 5
+
+
+def test_a_query_that_is_larger_than_the_service_takes_is_named(live, files):
+    done = genm("feedback", "--url", live(limits=Limits(max_body=300)).url, *files)
+    assert done.exit_code == 2
+    assert "genm: service: query 'q0': " in done.output
+    assert "413: body: expected at most 300 bytes" in done.output
+
+
+def test_a_query_that_the_service_refuses_is_named(live, files):
+    path = Path(str(files[1]).replace("qrels", "dense"))
+    path.write_text(path.read_text(encoding="utf-8") + f"q2 Q0 {'d' * 600} 0 0.1 x\n", encoding="utf-8")
+    service = live()
+    done = genm("feedback", "--url", service.url, *files)
+    assert done.exit_code == 2
+    assert "genm: service: query 'q2': " in done.output
+    assert "422: body.events[2]" in done.output
+    assert service.engine.status.sequence == 2  # all of a request, or nothing
+
+
+def test_fractions_as_grades_are_read_by_a_rule(live, files):
+    path = files[1]
+    path.write_text(re.sub(r" 1$", " 0.9", path.read_text(encoding="utf-8"), flags=re.M), encoding="utf-8")
+    service = live()
+    refused = genm("feedback", "--url", service.url, *files)
+    assert "expected a whole number as relevance; found 0.9" in refused.output
+    done = genm("feedback", "--url", service.url, *files, "--grades", "from=0.5", "--format", "tsv")
+    assert done.exit_code == 0, done.output
+    assert "grade 0.9 became 1 by the rule from=0.5" in done.output
+    assert "learned\t3" in done.output
+
+
+def test_what_is_repaired_is_said(live, files):
+    path = Path(str(files[1]).replace("qrels", "dense"))
+    path.write_text(path.read_text(encoding="utf-8") + "broken line\n", encoding="utf-8")
+    done = genm("feedback", "--url", live().url, *files, "--lenient")
+    assert done.exit_code == 0, done.output
+    assert re.search(r"note: .*dense", done.output), done.output
+
+
+def test_events_beyond_the_influence_of_a_client_are_told(live, files):
+    service = live(influence=1e-9)
+    done = genm("feedback", "--url", service.url, *files)
+    assert done.exit_code == 0, done.output
+    assert "note: 3 events were stored without moving the weights" in done.output
 
 
 def test_check_backup_and_restore(tmp_path):

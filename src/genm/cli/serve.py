@@ -1,6 +1,7 @@
 """`genm serve` and what goes with it: checks and backups of its store, tokens, and the verbs that talk to it."""
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -18,12 +19,15 @@ from genm.cli.console import (
     print_tsv,
     progress_bars,
     say,
+    say_notes,
     show,
     weight_text,
 )
 from genm.cli.options import (
+    WHOLE_GRADES,
     DuplicateRule,
     Duplicates,
+    Grades,
     Lenient,
     Runs,
     named_paths,
@@ -31,7 +35,7 @@ from genm.cli.options import (
     read_runs,
     weights_by_name,
 )
-from genm.errors import InputError, MissingExtraError, StoreError
+from genm.errors import InputError, MissingExtraError, ServiceError, StoreError
 
 if TYPE_CHECKING:
     from genm.client import Client
@@ -260,6 +264,7 @@ def feedback(
     token: Token = None,
     lenient: Lenient = False,
     duplicates: Duplicates = DuplicateRule.error,
+    grades: Grades = WHOLE_GRADES,
     output: Output = Format.table,
 ) -> None:
     """Read, send in parts, print what became of the events."""
@@ -268,20 +273,25 @@ def feedback(
         from genm.client import judged_events
 
         with progress_bars() as progress:
-            judged = read_judgments(qrels, lenient=lenient, progress=progress)
+            judged = read_judgments(qrels, lenient=lenient, grades=grades, progress=progress)
             loaded = read_runs(runs, lenient=lenient, duplicates=duplicates, progress=progress)
+        say_notes((*judged.notes, *(note for run in loaded.values() for note in run.notes)))
         events = list(judged_events(loaded, judged))
         if not events:
             raise InputError(f"{qrels}: expected judgments of queries that every run holds; found none.")
         outcomes: dict[str, int] = {}
         champion = 0
-        for start in range(0, len(events), BATCH):
-            answer = client.feedback(events[start : start + BATCH])
+        for answer in _send_events(client, events):
             champion = answer["champion"]
             for event in answer["events"]:
                 outcomes[event["outcome"]] = outcomes.get(event["outcome"], 0) + 1
     if len(events) < len(judged.queries):
         say(f"note: {len(judged.queries) - len(events):,} judged queries are missing from a run and were not sent.")
+    if "limited" in outcomes:
+        say(
+            f"note: {outcomes['limited']:,} events were stored without moving the weights: this client has moved "
+            "them as far as it may in an hour. The service's option --influence sets how far."
+        )
     rows = [(outcome, f"{n:,}") for outcome, n in sorted(outcomes.items())]
     show(
         output,
@@ -289,6 +299,25 @@ def feedback(
         tsv=lambda: rows,
         table=lambda: print_table(f"champion: version {champion}", ["outcome", "events"], rows),
     )
+
+
+def _send_events(client: "Client", events: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield the answers to the events, sent in parts that the service takes; an error names its query."""
+    parts = [events[start : start + BATCH] for start in range(0, len(events), BATCH)][::-1]
+    while parts:
+        part = parts.pop()
+        try:
+            yield client.feedback(part)
+        except ServiceError as error:
+            if error.status == 413 and len(part) > 1:  # larger than the service's --max-body
+                middle = len(part) // 2
+                parts += [part[middle:], part[:middle]]
+                continue
+            named = re.search(r"body\.events\[(\d+)\]", str(error))
+            if named is None and error.status != 413:
+                raise
+            query_id = part[0 if named is None else int(named[1])]["query_id"]
+            raise ServiceError(f"query {query_id!r}: {error}", error.status) from None
 
 
 def weights(
