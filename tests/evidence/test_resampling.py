@@ -18,7 +18,9 @@ def test_refits_of_auto_vary_around_what_it_learned() -> None:
     found = refit_resampled(aligned, fuser, n_resamples=40)
     assert found.weights.shape == found.before.shape == (40, 3)
     assert found.kind == "bootstrap"
-    assert found.note.startswith("40 refits on queries drawn with replacement, each climbed from the weights found")
+    assert found.note.startswith(
+        "40 refits on queries drawn with replacement, each optimised from the learned weights"
+    )
     assert np.allclose(found.weights.sum(axis=1), 1.0)
     assert (found.weights >= 0.0).all()
     assert found.before.std(axis=0).min() > 0.001
@@ -47,7 +49,7 @@ def test_the_seed_decides() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "how"), [(NewtonFuser, "climbed from the weights found"), (BoostFuser, "learned from scratch")]
+    ("make", "how"), [(NewtonFuser, "optimised from the learned weights"), (BoostFuser, "learned from scratch")]
 )
 def test_other_methods_say_how_and_leave_the_fuser_alone(make, how) -> None:
     aligned = made_up(8, n_queries=16)

@@ -408,6 +408,9 @@ def fit(
         genm.save_model(trained.model, model_path)
     with console.progress_bars() as progress:
         losses = trained.losses(progress=progress)
+    learned = trained.evidence is not None and genm.learn.is_method(trained.model.method)
+    if learned and losses is None and len(names) > 1:
+        console.say(f"note: {genm.explain.why_no_losses(trained.model, trained.aligned)}")
     _show(output, trained, losses)
     if trained.evidence is not None:
         may_choose = trained.model.method == "auto" and settings["normalize"] != "auto" and target is None

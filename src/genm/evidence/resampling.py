@@ -115,8 +115,8 @@ class _Warm:
         self.n_queries = len(self._problem.kept)
         share = fuser.shrunk_.amount
         towards = "uniform weights" if fuser.shrunk_.target == "uniform" else "the best single ranker"
-        held = f"held back by {share:.0%} towards {towards}, as the fit was" if share else "not held back"
-        self.how = f"each climbed from the weights found and {held}"
+        held = f"shrunk by {share:.0%} towards {towards}, as the fit was" if share else "not shrunk"
+        self.how = f"each optimised from the learned weights and {held}"
 
     def __call__(self, drawn: NDArray[np.int64]) -> tuple[Floats, Floats]:
         return self._fuser.refit(self._problem.select(drawn), self._scorer.select(drawn), _FINE_STEPS)
@@ -128,7 +128,7 @@ class _Whole:
     def __init__(self, aligned: Aligned, fuser: Fuser) -> None:
         self._aligned, self._fuser, self.how = aligned, copy.copy(fuser), "each learned from scratch"
         if isinstance(self._fuser, MultistartFuser):
-            self._fuser.starts, self.how = fuser.weights_[None], "each climbed from the weights found"
+            self._fuser.starts, self.how = fuser.weights_[None], "each optimised from the learned weights"
         self._teaching = teaching_queries(aligned, getattr(fuser, "level", 1))
         self.n_queries = len(self._teaching)
 
@@ -186,9 +186,7 @@ def learn_from_fewer(
     if len(done) < len(sizes):
         note += f" Points between {done[-1] if done else 0:,} and {whole:,.0f} queries would take too long."
     if isinstance(fuser, AutoFuser):
-        note += (
-            f" How far to hold back is chosen by one round of inner folds, at the last point by {fuser.repeats}."
-        )
+        note += f" The shrinkage is chosen by one round of inner folds, at the last point by {fuser.repeats}."
     numbers = np.array([*done, whole])
     return FewerQueries(numbers, np.array([*rows, evidence.held_out.per_query]), note)
 

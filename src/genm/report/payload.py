@@ -116,7 +116,7 @@ class WeightRow(TypedDict):
     samples: list[float]
     """The weight in every refit, in the same order for every ranker (so that pairs can be drawn)."""
     before: list[float] | None
-    """Quantiles of the refits before they were held back (see `WeightSpread.held_back`); null where none was."""
+    """Quantiles of the refits before shrinkage (see `WeightSpread.held_back`); null where there was none."""
     plateau: list[float] | None
     """Low and high: between these the ranker's weight may stand, the others in proportion, and the measure on the
     training queries falls by no more than `WeightSpread.plateau_loss`; null where it was not computed."""
@@ -136,8 +136,8 @@ class WeightSpread(TypedDict):
     """0.025, 0.25, 0.5, 0.75, 0.975."""
     plateau_loss: float | None
     held_back: float | None
-    """The share by which the fit moved its weights towards simple ones: 1 leaves nothing of what was learned, and
-    no spread. Null where the method never holds back, or nothing is known of it."""
+    """The share by which the fit shrank its weights towards simple ones: 1 leaves nothing of what was learned, and
+    no spread. Null where the method never shrinks, or nothing is known of it."""
     note: str
     """In words: how many refits, what was held fixed, what was skipped and why."""
     rows: list[WeightRow]

@@ -14,8 +14,8 @@ const GAP = 24; // between the charts of a grid, as in the style
 
 const find = (selector) => document.querySelector(selector);
 
-/** Room for a drawing in its figure. */
-const room = (node) => Math.max(260, Math.floor(node.getBoundingClientRect().width));
+/** The width that a drawing may take in its figure. */
+const widthOf = (node) => Math.max(260, Math.floor(node.getBoundingClientRect().width));
 
 class Page {
   constructor(report) {
@@ -48,7 +48,7 @@ class Page {
     ];
     for (const [selector, wanted, chart] of charts) {
       const figure = find(selector);
-      if (figure && wanted) figure.replaceChildren(...chart(room(figure)));
+      if (figure && wanted) figure.replaceChildren(...chart(widthOf(figure)));
     }
     this.#drawLines();
   }
@@ -72,7 +72,7 @@ class Page {
       }
     }
     const columns = getComputedStyle(grid).gridTemplateColumns.split(" ").length;
-    const width = Math.floor((room(grid) - GAP * (columns - 1)) / columns);
+    const width = Math.floor((widthOf(grid) - GAP * (columns - 1)) / columns);
     grid.replaceChildren(...lines.map((line) => lineChart(this.report, line, width, [low, high])));
   }
 
