@@ -7,6 +7,7 @@ import re
 import sys
 from pathlib import Path
 
+from genm.connect.registry import ENGINES
 from genm.export.engines import targets
 from genm.export.export import export_model, training_rules
 from genm.export.quoting import py_literal
@@ -46,6 +47,7 @@ def page(target: Target) -> str:
         "This page leads from an index to a query with learned weights. It assumes an index like this:",
         _fenced("", guide.index),
         "## 1. Save the results of each ranker",
+        *_pulling(target),
         guide.runs,
         _FILES,
         "## 2. Learn the weights under the engine's rules",
@@ -74,6 +76,20 @@ def page(target: Target) -> str:
         "Sources: " + "; ".join(target.sources) + ".",
     ]
     return "\n\n".join(sections) + "\n"
+
+
+def _pulling(target: Target) -> list[str]:
+    """Return how `genm pull` does the first step; nothing for engines that it cannot ask or that rerank a list."""
+    engine = target.name.removesuffix("-rrf")
+    if engine not in ENGINES or target.window.rerank:
+        return []
+    commands = f"genm pull --init {engine} pull.toml\ngenm pull pull.toml -o runs/"
+    return [
+        "`genm pull` asks the engine and writes the run files, after you have filled in the example "
+        "([how](../pull.md)):",
+        _fenced("sh", commands),
+        "By hand:",
+    ]
 
 
 def overview() -> str:

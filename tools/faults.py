@@ -17,6 +17,7 @@ import random
 import resource
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -45,8 +46,18 @@ COMMANDS: dict[str, tuple[list[str], list[str]]] = {
         ["rank", "docs.tsv", "--queries", "queries.tsv", "--rankers", "tfidf,lsa", "-o", "out"],
         ["out/tfidf.trec", "out/lsa.trec"],
     ),
+    "pull": (
+        ["pull", "pull.toml", "-o", "out/pulled", "--resume"],
+        ["out/pulled/words.trec", "out/pulled/pull.json"],
+    ),
 }
 """The words of each command, and the files that it writes; all of them are the same from run to run."""
+PULL = """engine = "sqlite"
+address = "docs.db"
+queries = "queries.tsv"
+[rankers.words]
+search = "SELECT id, -bm25(docs) FROM docs WHERE docs MATCH $words ORDER BY bm25(docs), id LIMIT $depth"
+"""
 LONG = {
     "reproduce": (
         ["reproduce", "--collections", "pydocs", "--splits", "1", "--no-figures", "--paper-rankers", "-o", "out"],
@@ -86,7 +97,12 @@ def make_sample(folder: Path) -> None:
     docs = "".join(f"d{i}\t{' '.join(draw.choices(words, k=12))}\n" for i in range(60))
     (folder / "docs.tsv").write_text(docs)
     (folder / "queries.tsv").write_text("".join(f"q{i}\t{word}\n" for i, word in enumerate(words)))
-    (folder / "out").mkdir()
+    (folder / "out" / "pulled").mkdir(parents=True)
+    with contextlib.closing(sqlite3.connect(folder / "docs.db")) as database:
+        database.execute("CREATE VIRTUAL TABLE docs USING fts5(id UNINDEXED, text)")
+        database.executemany("INSERT INTO docs VALUES (?, ?)", [line.split("\t") for line in docs.splitlines()])
+        database.commit()
+    (folder / "pull.toml").write_text(PULL)
 
 
 def start(folder: Path, words: list[str], **options: Any) -> "subprocess.Popen[bytes]":
