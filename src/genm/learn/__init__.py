@@ -6,6 +6,7 @@ from genm.learn.batch import BarrierFuser, NewtonFuser
 from genm.learn.boost import BoostFuser
 from genm.learn.cotrain import CotrainFuser
 from genm.learn.exact import ExactFuser
+from genm.learn.expected import ExpectedFuser
 from genm.learn.methods import METHODS, Method, find_method, fit, is_method, make_fuser
 from genm.learn.online import OnlineFuser, update_model
 from genm.model import align_for_model, fuse_with_model
@@ -18,6 +19,7 @@ __all__ = [
     "CotrainFuser",
     "EqualFuser",
     "ExactFuser",
+    "ExpectedFuser",
     "FixedWeights",
     "Fuser",
     "GivenFuser",

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple, Self
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,22 @@ FOLD_TOLERANCE = 1e-4
 """Gain of a step at which the climbs of the folds stop: they are compared, not kept."""
 
 
+class MeasuredQueries(Protocol):
+    """Queries with weights, and their values under weights of the rankers."""
+
+    query_weights: Floats
+
+    def per_query(self, weights: Floats) -> Floats:
+        """Return the measure of every query."""
+
+
+class SmoothProblem(SmoothObjective, Protocol):
+    """What is maximised: smoothed, and exact for the learning curve."""
+
+    def exact(self, weights: Floats) -> float:
+        """Return the exact measure."""
+
+
 class SimpleWeights(NamedTuple):
     """Every ranker alone and uniform weights, measured once, for any selection of the queries."""
 
@@ -52,7 +68,7 @@ class SimpleWeights(NamedTuple):
     query_weights: Floats
 
     @classmethod
-    def of(cls, scorer: Scorer, n_rankers: int) -> "SimpleWeights":
+    def of(cls, scorer: MeasuredQueries, n_rankers: int) -> "SimpleWeights":
         """Measure them."""
         weights = cls.vectors(n_rankers)
         return cls(weights, np.array([scorer.per_query(one) for one in weights]), scorer.query_weights)
@@ -202,7 +218,7 @@ class AutoFuser(Fuser):
         self._warn_if_stopped_early()
         return self
 
-    def _climbs(self, problem: Problem, simple: SimpleWeights) -> list[Ascent]:
+    def _climbs(self, problem: SmoothProblem, simple: SimpleWeights) -> list[Ascent]:
         """Climb from the simple starts, and keep the curves."""
         ends = []
         for number, start in enumerate(simple_starts(simple.targets["single"])):
@@ -236,11 +252,13 @@ def choose_shrinkage(
     folds: int,
     repeats: int,
     seed: int,
+    reference: Shrinkage = DEFAULT_SHRINKAGE,
 ) -> tuple[Shrinkage, float]:
     """Return how far to shrink, by cross-validation on the objective's queries, and what that reached held out.
 
-    `refit` learns weights from some of the queries; `simple` are the simple weights of all of them. The default
-    stays unless another shrinkage is clearly better. One query cannot be cross-validated: uniform weights then.
+    `refit` learns weights from some of the queries; `simple` are the simple weights of all of them. The
+    reference stays unless another shrinkage is clearly better. One query cannot be cross-validated: uniform weights
+    then.
     """
     n_queries = len(simple.query_weights)
     if n_queries < 2:
@@ -257,7 +275,7 @@ def choose_shrinkage(
     reached = np.zeros((len(SHRINKAGES), n_queries))
     for outside, values in over_items(held_out, jobs):
         reached[:, outside] += values / repeats
-    best = clearly_best(reached, simple.query_weights, SHRINKAGES.index(DEFAULT_SHRINKAGE))
+    best = clearly_best(reached, simple.query_weights, SHRINKAGES.index(reference))
     return SHRINKAGES[best], weighted_mean(reached[best], simple.query_weights)
 
 
