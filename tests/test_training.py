@@ -15,7 +15,7 @@ from genm.export import training_rules
 from genm.learn import AutoFuser, BoostFuser, CotrainFuser, EqualFuser, ExactFuser
 from genm.model import Model, load_model
 from genm.normalizers import Normalizer
-from genm.records import Note, Qrels, Run
+from genm.records import Note, Provenance, Qrels, Run
 from genm.training import LEARNED, check_training, note_test_queries_seen, note_zero_weights, train
 
 N_QUERIES = 12
@@ -232,3 +232,14 @@ def test_too_few_queries_are_refused():
     with pytest.raises(InputError, match="1 judged query: expected at least 2"):
         train(RUNS, Qrels.from_dict({"q1": GRADES["q1"]}), **QUICK)
     assert np.isfinite(train(RUNS, Qrels.from_dict(dict(list(GRADES.items())[:2])), **QUICK).evidence.held_out.mean)
+
+
+def test_few_judgments_say_what_they_are_made_of_and_what_is_unjudged():
+    provenance = Provenance.of(["clicks-pbm"] * len(QRELS.doc), np.full(len(QRELS.doc), 0.5))
+    trained = train(list(RUNS.values()), replace(QRELS, provenance=provenance), method="expected", repeats=1)
+    texts = {note.code: note.text for note in trained.notes}
+    assert texts["judgment-sources"] == (
+        f"the judgments are {len(QRELS.doc):,} from clicks-pbm (mean confidence 0.50)"
+    )
+    assert texts["informative-queries"].startswith("learning stands on ")
+    assert "count by their probability of relevance, the held-out gain over " in texts["unjudged-gain"]

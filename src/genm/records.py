@@ -174,6 +174,40 @@ class Run(RowsByQuery[float]):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Provenance:
+    """Where judgments come from, row by row: who or what judged, and how sure that is."""
+
+    names: tuple[str, ...]
+    """The sources, such as "person" or "clicks-pbm"."""
+    source: NDArray[np.int32]
+    """(rows) the place of each judgment's source in `names`."""
+    confidence: NDArray[np.float64]
+    """(rows) from 0 to 1; NaN where nothing is said."""
+
+    @classmethod
+    def of(cls, sources: Sequence[str], confidence: NDArray[np.float64]) -> "Provenance":
+        """Return the provenance of rows, given the name of each one's source; empty names are "unknown"."""
+        names = {name or "unknown": None for name in sources}
+        place = {name: i for i, name in enumerate(names)}
+        codes = np.array([place[name or "unknown"] for name in sources], np.int32)
+        return cls(tuple(names), codes, confidence)
+
+    def take(self, rows: NDArray[np.int64]) -> "Provenance":
+        """Return the provenance of these rows."""
+        return Provenance(self.names, self.source[rows], self.confidence[rows])
+
+    def describe(self) -> str:
+        """Return how many judgments come from which source, and their mean confidence where it is said."""
+        counts = np.bincount(self.source, minlength=len(self.names))
+        parts = []
+        for i in np.argsort(-counts, kind="stable"):
+            sure = self.confidence[(self.source == i) & ~np.isnan(self.confidence)]
+            mean = f" (mean confidence {sure.mean():.2f})" if len(sure) else ""
+            parts += [f"{counts[i]:,} from {self.names[i]}{mean}"] if counts[i] else []
+        return ", ".join(parts)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Qrels(RowsByQuery[int]):
     """Judgments: for each query its judged documents and their grades (negative grades are kept).
 
@@ -188,6 +222,8 @@ class Qrels(RowsByQuery[int]):
     doc: NDArray[np.int32]
     relevance: NDArray[np.int32]
     notes: tuple[Note, ...] = ()
+    provenance: Provenance | None = None
+    """Where the judgments come from; None where the source does not say. Not part of the content."""
 
     def __repr__(self) -> str:
         """Say how much it holds, on one line."""

@@ -31,12 +31,13 @@ from genm.evidence import (
     with_evidence,
 )
 from genm.evidence.evidence import current_weights
+from genm.evidence.unjudged import note_unjudged
 from genm.explain import Losses, model_losses, why_no_losses
 from genm.export import ExportError, export_model, find_target, obstacles, targets, training_rules
 from genm.grouping import Grouping, Queries, groups_of_queries, parse_grouping
 from genm.ids import find
 from genm.io import write_text
-from genm.learn import CotrainFuser, EqualFuser, ExactFuser, Fuser, find_method, make_fuser
+from genm.learn import CotrainFuser, EqualFuser, ExactFuser, ExpectedFuser, Fuser, find_method, make_fuser
 from genm.learn.objectives import with_level
 from genm.model import Model, save_model
 from genm.normalizers import Normalize, Normalizer, normalizers_of, per_ranker
@@ -253,7 +254,10 @@ def train(
     fuser, evidence = _learn(plan, aligned, folds, seed, progress, notes, in_use)
     read = [note for run in given.values() for note in run.notes]
     read += [] if qrels is None else qrels.notes
-    notes += [*read, *aligned.notes]
+    notes += [*read, *aligned.notes, *note_sources(qrels)]
+    if isinstance(fuser, ExpectedFuser):
+        notes += fuser.notes_
+        notes += [] if evidence is None else note_unjudged(fuser.prepare(aligned), evidence, plan.level)
     if query_weights is not None and evidence is not None:
         text = "in training and held-out figures each query counts by its weight; genm evaluate counts all alike"
         notes.append(Note("weighted-queries", 1, text))
@@ -558,6 +562,13 @@ def _without_proof(fuser: Fuser) -> Fuser:
     other = copy.copy(fuser)
     other.certify = False
     return other
+
+
+def note_sources(qrels: Qrels | None) -> list[Note]:
+    """Say what the judgments are made of, where they say so themselves."""
+    if qrels is None or qrels.provenance is None:
+        return []
+    return [Note("judgment-sources", len(qrels.doc), f"the judgments are {qrels.provenance.describe()}")]
 
 
 def note_fused_runs(runs: Mapping[str, Run], aligned: Aligned) -> list[Note]:

@@ -12,7 +12,16 @@ from sklearn.base import clone
 from genm import errors
 from genm.align import renormalize
 from genm.evaluate import evaluate_aligned
-from genm.learn import BarrierFuser, BoostFuser, CotrainFuser, ExactFuser, Fuser, NewtonFuser, OnlineFuser
+from genm.learn import (
+    BarrierFuser,
+    BoostFuser,
+    CotrainFuser,
+    ExactFuser,
+    ExpectedFuser,
+    Fuser,
+    NewtonFuser,
+    OnlineFuser,
+)
 from genm.learn.auto import AutoFuser
 from genm.learn.objectives import Problem
 from genm.model import model_from_json, model_to_json
@@ -27,6 +36,7 @@ JUDGED: dict[str, Callable[..., Fuser]] = {
     "exact": ExactFuser,
     "exact, certified": lambda **o: QuickExact(certify=True, gap=0.02, seconds=600.0, **o),
     "exact, centre": lambda **o: QuickExact(weights="centre", **o),
+    "expected": lambda **o: ExpectedFuser(repeats=1, folds=3, **o),
     "ip": BarrierFuser,
     "on": OnlineFuser,
     "on, as printed": lambda **o: OnlineFuser(schedule="paper", **o),

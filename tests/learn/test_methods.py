@@ -11,6 +11,7 @@ from genm.learn import (
     BoostFuser,
     CotrainFuser,
     ExactFuser,
+    ExpectedFuser,
     NewtonFuser,
     OnlineFuser,
     find_method,
@@ -27,6 +28,7 @@ NAMES = {
     CotrainFuser: ("cotrain", "uns", "UnsEnM", "unsenm"),
     BoostFuser: ("boost", "enm", "EnM", "ENM"),
     ExactFuser: ("exact", "Exact"),
+    ExpectedFuser: ("expected",),
 }
 
 
@@ -37,13 +39,13 @@ def test_every_name_leads_to_its_fuser(kind, name):
 
 
 def test_the_words_come_in_the_order_of_the_table():
-    assert METHODS == ("auto", "newton", "barrier", "online", "cotrain", "boost", "exact")
+    assert METHODS == ("auto", "newton", "barrier", "online", "cotrain", "boost", "exact", "expected")
     assert tuple(names[0] for names in NAMES.values()) == METHODS
 
 
 def test_model_files_keep_the_names_of_the_paper():
     codes = [find_method(name).code for name in METHODS]
-    assert codes == ["auto", "bat", "ip", "on", "uns", "enm", "exact"]
+    assert codes == ["auto", "bat", "ip", "on", "uns", "enm", "exact", "expected"]
     assert fit(made_up(0), method="boost").to_model().method == "enm"
 
 

@@ -313,3 +313,27 @@ def test_keys_that_become_equal_are_a_duplicate() -> None:
     run = run_from_dict({"q": {"7": 1.0, 7: 2.0}}, lenient=True)  # type: ignore[dict-item]
     assert as_dict(run) == {"q": {"7": 2.0}}
     assert [n.code for n in run.notes] == ["mixed-ids", "duplicate-kept-max"]
+
+
+def test_source_and_confidence_of_judgments_are_kept(tmp_path):
+    path = tmp_path / "q.csv"
+    path.write_text(
+        "query_id,doc_id,relevance,source,confidence\nq1,d1,1,person,1\nq2,d1,0,clicks,0.25\nq1,d2,2,clicks,\n"
+        "q1,d1,1,llm,0.5\n"
+    )
+    qrels = read_qrels(path)
+    assert qrels == {"q1": {"d1": 1, "d2": 2}, "q2": {"d1": 0}}
+    provenance = qrels.provenance
+    assert [provenance.names[code] for code in provenance.source] == ["person", "clicks", "clicks"]
+    assert provenance.confidence.tolist()[::2] == [1.0, 0.25]
+    assert np.isnan(provenance.confidence[1])
+    assert provenance.describe() == "2 from clicks (mean confidence 0.25), 1 from person (mean confidence 1.00)"
+    assert read_qrels({"q": {"d": 1}}).provenance is None
+
+
+def test_a_confidence_that_is_none_is_refused(tmp_path):
+    path = tmp_path / "q.csv"
+    path.write_text("query_id,doc_id,relevance,confidence\nq1,d1,1,high\n")
+    with pytest.raises(FormatError, match=r"q.csv:2: expected a confidence from 0 to 1; found \"high\""):
+        read_qrels(path)
+    assert np.isnan(read_qrels(path, lenient=True).provenance.confidence[0])

@@ -47,6 +47,8 @@ VERBS = {
     "fuse": "Fuse runs into one.",
     "fit": "Learn the weights, with held-out evidence.",
     "update": "Continue learning from new judged queries.",
+    "pool": "List the documents to judge next.",
+    "clicks": "Turn a log of clicks into judgments.",
     "report": "Write a page about a model and its evidence.",
     "explain": "Show what each ranker contributes.",
     "export": "Write a model for a search engine.",

@@ -45,13 +45,14 @@ WindowSize = Annotated[
     typer.Option("--window", help="With --target: how many documents it looks at.", metavar="N", min=1),
 ]
 
-METHODS = ("auto", "newton", "barrier", "online", "cotrain", "boost", "exact")
+METHODS = ("auto", "newton", "barrier", "online", "cotrain", "boost", "exact", "expected")
 """Those of `genm.learn`, whose import would make the help slow."""
 TEXT = """Learn one weight per ranker and show what the weights reach on queries they have not seen.
 
 Without --qrels the weights are learned with no judgments at all (cotrain), on z-scores unless told otherwise.
 Methods: auto (the default), newton, barrier, online, cotrain and boost (the paper's gEnM.BAT, gEnM.IP, gEnM.ON,
-UnsEnM and EnM, which are names of them too), and exact (the best on the training queries).
+UnsEnM and EnM, which are names of them too), exact (the best on the training queries), and
+expected (for few judgments: unjudged documents count by their probability of relevance).
 The model file holds everything that `genm fuse --model` needs to repeat the training's rules; with judgments,
 model.evidence.json beside it holds what `genm report` shows. With --target the training follows a search engine's
 rules (its normaliser, window and rule for missing documents), so that `genm export` can write the weights as that

@@ -6,6 +6,7 @@ from genm.learn.batch import BarrierFuser, NewtonFuser
 from genm.learn.boost import BoostFuser
 from genm.learn.cotrain import CotrainFuser
 from genm.learn.exact import ExactFuser
+from genm.learn.expected import ExpectedFuser
 from genm.learn.gate import GateFit, learn_gate
 from genm.learn.groups import GroupFit, learn_groups
 from genm.learn.methods import METHODS, Method, find_method, fit, is_method, make_fuser
@@ -20,6 +21,7 @@ __all__ = [
     "CotrainFuser",
     "EqualFuser",
     "ExactFuser",
+    "ExpectedFuser",
     "FixedWeights",
     "Fuser",
     "GateFit",

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Literal, NamedTuple, Self
+from typing import Literal, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +54,24 @@ FOLD_TOLERANCE = 1e-4
 """Gain of a step at which the searches of the inner folds stop: their weights are compared, not kept."""
 
 
+class MeasuredQueries(Protocol):
+    """Queries with weights, and their values under weights of the rankers."""
+
+    @property
+    def query_weights(self) -> Floats:
+        """How much each query counts."""
+
+    def per_query(self, weights: Floats) -> Floats:
+        """Return the measure of every query."""
+
+
+class SmoothProblem(SmoothObjective, Protocol):
+    """What is maximised: smoothed, and exact for the learning curve."""
+
+    def exact(self, weights: Floats) -> float:
+        """Return the exact measure."""
+
+
 class SimpleWeights(NamedTuple):
     """Every ranker alone and uniform weights, measured once, for any selection of the queries."""
 
@@ -64,7 +82,7 @@ class SimpleWeights(NamedTuple):
     query_weights: Floats
 
     @classmethod
-    def of(cls, scorer: Scorer | SignedScorer, n_rankers: int, signs: Signs = "positive") -> "SimpleWeights":
+    def of(cls, scorer: MeasuredQueries, n_rankers: int, signs: Signs = "positive") -> "SimpleWeights":
         """Measure them; for weights of any sign they are padded by the parts for negative weights, all 0."""
         weights = cls.vectors(n_rankers)
         if signs == "any":
@@ -260,7 +278,7 @@ class AutoFuser(Fuser):
         """Return the weights that stand for a point of the search."""
         return as_signed_distribution(join_signs(searched)) if self.signs == "any" else searched
 
-    def _optima(self, problem: Problem | SignedProblem, simple: SimpleWeights) -> list[Ascent]:
+    def _optima(self, problem: SmoothProblem, simple: SimpleWeights) -> list[Ascent]:
         """Maximise the smoothed objective from the simple starts, and keep the learning curves."""
         ends = []
         for number, start in enumerate(_starts_of(simple)):
@@ -329,11 +347,13 @@ def choose_shrinkage(
     folds: int,
     repeats: int,
     seed: int,
+    reference: Shrinkage = DEFAULT_SHRINKAGE,
 ) -> ShrinkageChoice:
     """Return how far to shrink, by cross-validation on the objective's queries.
 
-    `refit` learns weights from some of the queries; `simple` are the simple weights of all of them. The default
-    stays unless another shrinkage is clearly better. One query cannot be cross-validated: uniform weights then.
+    `refit` learns weights from some of the queries; `simple` are the simple weights of all of them. The
+    reference stays unless another shrinkage is clearly better. One query cannot be cross-validated: uniform weights
+    then.
     """
     n_queries = len(simple.query_weights)
     if n_queries < 2:
@@ -350,7 +370,7 @@ def choose_shrinkage(
     reached = np.zeros((len(SHRINKAGES), n_queries))
     for outside, values in over_items(held_out, jobs):
         reached[:, outside] += values / repeats
-    best = clearly_best(reached, simple.query_weights, SHRINKAGES.index(DEFAULT_SHRINKAGE))
+    best = clearly_best(reached, simple.query_weights, SHRINKAGES.index(reference))
     return ShrinkageChoice(SHRINKAGES[best], reached)
 
 

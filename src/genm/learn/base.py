@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from inspect import signature
 from textwrap import shorten
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from genm.align import Aligned, AlignedOrRuns, as_aligned, renormalize, select_r
 from genm.errors import ConvergenceWarning, InputError, NotFittedError
 from genm.evaluate import AlignedEvaluator, Measure, MeasureLike, parse_measure
 from genm.fuse import fuse_runs
-from genm.learn.objectives import Problem, with_level
+from genm.learn.objectives import with_level
 from genm.model import Model, OnlineState, named_weights
 from genm.normalizers import Normalizer
 from genm.records import Qrels, Run
@@ -47,6 +47,22 @@ class Step:
     """MAP as it is measured (P1); for the label-free fuser, under its own labels."""
     weights: tuple[float, ...] = ()
     """Where this was, where the fuser tells: a distribution, or free weights as they are."""
+
+
+class Rules(Protocol):
+    """The rankers, and the rules that their scores were made under."""
+
+    @property
+    def rankers(self) -> tuple[str, ...]:
+        """The rankers' names."""
+
+    @property
+    def normalizers(self) -> tuple[Normalizer, ...]:
+        """Their normalisers."""
+
+    @property
+    def depths(self) -> tuple[int | None, ...]:
+        """How many documents of each list were used."""
 
 
 class Fuser(ABC):
@@ -176,7 +192,7 @@ class Fuser(ABC):
             online=self._online_state(),
         )
 
-    def _remember(self, made: Aligned | Problem) -> None:
+    def _remember(self, made: Rules) -> None:
         """Keep the rules that the scores were made under, so that serving can repeat them."""
         self.rankers_, self.normalizers_, self.depths_ = made.rankers, made.normalizers, made.depths
 

@@ -9,6 +9,7 @@
 | cotrain | CotrainFuser | UnsEnM | uns |
 | boost | BoostFuser | EnM | enm |
 | exact | ExactFuser | | exact |
+| expected | ExpectedFuser | | expected |
 
 Every column names the method, in upper or lower case. Model files keep the short names of the paper, so that files
 and their hashes stay what they were before the plain words.
@@ -27,6 +28,7 @@ from genm.learn.batch import BarrierFuser, NewtonFuser
 from genm.learn.boost import BoostFuser
 from genm.learn.cotrain import CotrainFuser
 from genm.learn.exact import ExactFuser
+from genm.learn.expected import ExpectedFuser
 from genm.learn.online import OnlineFuser
 from genm.records import Qrels
 
@@ -56,6 +58,7 @@ _TABLE = (
     Method("cotrain", CotrainFuser.method, "UnsEnM", CotrainFuser),
     Method("boost", BoostFuser.method, "EnM", BoostFuser),
     Method("exact", ExactFuser.method, "exact", ExactFuser),
+    Method("expected", ExpectedFuser.method, "expected", ExpectedFuser),
 )
 _BY_NAME = {name.lower(): method for method in _TABLE for name in (method.name, method.code, method.paper)}
 
@@ -90,7 +93,8 @@ def fit(
     """Learn weights by the named method, from aligned runs or from runs and judgments; return the fitted fuser.
 
     "auto" is a good default. "newton", "barrier", "online", "cotrain" and "boost" are the paper's methods, under
-    plain words or its own names; "exact" finds the best weights of the training queries. Only "auto" and "exact"
+    plain words or its own names; "exact" finds the best weights of the training queries; "expected"
+    is for few judgments, where an unjudged document counts by its probability of relevance. Only "auto" and "exact"
     maximise measures other than average precision; "cotrain" needs no judgments. `options` are the fuser's own
     parameters. `genm.train` does the same and measures what the weights are worth.
     """

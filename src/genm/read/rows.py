@@ -14,7 +14,7 @@ from genm._math.parallel import kernel, over_ranges
 from genm.errors import InputError
 from genm.ids import Ids
 from genm.read.diagnostics import Diagnostics, Place, shown
-from genm.records import Qrels, Run, ranked_run
+from genm.records import Provenance, Qrels, Run, ranked_run
 
 Duplicates = Literal["error", "max", "first", "last"]
 
@@ -38,6 +38,8 @@ class Rows:
     value: NDArray[np.float64]
     place: Callable[[int], Place]
     """The line (or words for the place) of a row."""
+    provenance: Provenance | None = None
+    """Where judgments come from, if the source says so."""
 
     def query_of(self, row: int) -> str:
         """Return the query id of a row."""
@@ -101,9 +103,13 @@ def as_qrels(rows: Rows, report: Diagnostics, grades: str = WHOLE_GRADES) -> Qre
         report.say("negative-grade", n_negative, "a negative grade: kept, counts as not relevant", line=line)
     starts, doc, value, order = _grouped(rows)
     again = _repeats(starts, doc)
+    kept = np.arange(len(doc)) if order is None else order
     if again.any():
-        starts, doc, value = _judged_once(rows, (starts, doc, value, order), again, report)
-    return Qrels(rows.queries, rows.docs, starts, doc, value.astype(np.int32), report.notes)
+        grouped, keep = (starts, doc, value, order), np.ones(len(doc), np.bool_)
+        keep[_judged_again(rows, grouped, again, report)] = False
+        starts, doc, value, kept = np.append(0, np.cumsum(keep))[starts], doc[keep], value[keep], kept[keep]
+    provenance = None if rows.provenance is None else rows.provenance.take(kept)
+    return Qrels(rows.queries, rows.docs, starts, doc, value.astype(np.int32), report.notes, provenance)
 
 
 def without(rows: Rows, bad: NDArray[np.bool_]) -> Rows:
@@ -116,7 +122,8 @@ def without(rows: Rows, bad: NDArray[np.bool_]) -> Rows:
     docs, doc = _compact(rows.docs, rows.doc[keep])
     starts, query = segments(query)
     old = rows.place
-    return Rows(queries, docs, starts, query, doc, rows.value[keep], lambda row: old(int(keep[row])))
+    provenance = None if rows.provenance is None else rows.provenance.take(keep)
+    return Rows(queries, docs, starts, query, doc, rows.value[keep], lambda row: old(int(keep[row])), provenance)
 
 
 def segments(query: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
@@ -217,10 +224,11 @@ def _told(form: str, rows: Rows, row: int) -> str:
     return form.format(doc=shown(rows.docs[int(rows.doc[row])]), query=shown(rows.query_of(row)), first=where)
 
 
-def _judged_once(
-    rows: Rows, grouped: _Grouped, again: NDArray[np.bool_], report: Diagnostics
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
-    """Keep one judgment of each pair: the same grade twice is a note, different grades are a fault."""
+def _judged_again(rows: Rows, grouped: _Grouped, again: NDArray[np.bool_], report: Diagnostics) -> list[int]:
+    """Return the rows to drop, so that each pair has one judgment.
+
+    The same grade twice is a note, different grades are a fault.
+    """
     _, _, grade, order = grouped
     drop: list[int] = []
     for copies in _pairs(grouped, again):
@@ -242,7 +250,7 @@ def _judged_once(
                 found=partial(_told, said, rows, first),
                 advice="Decide for one and remove the other.", repair="the highest grade was kept",
             )  # fmt: skip
-    return _kept(grouped, drop)
+    return drop
 
 
 def _whole_grades(rows: Rows, report: Diagnostics) -> Rows:

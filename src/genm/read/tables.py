@@ -28,7 +28,7 @@ from genm.read.diagnostics import Diagnostics, Place, described, shown
 from genm.read.rows import WHOLE_GRADES, Duplicates, Rows, as_qrels, as_run, segments, without
 from genm.read.sources import TextSource, check_unpacked, decoded
 from genm.read.trec import MATTERS, UNDECIDED, judge_number, powers_of_ten, read_decimals
-from genm.records import Qrels, Run
+from genm.records import Provenance, Qrels, Run
 
 if TYPE_CHECKING:
     import polars as pl
@@ -147,11 +147,12 @@ def rows_of(
     bad: NDArray[np.bool_],
     report: Diagnostics,
     place: PlaceOf,
+    provenance: Provenance | None = None,
 ) -> Rows:
     """Make rows of the columns of a table, without the bad ones."""
     queries, query_code, bad_query = _encoded(query, "query", report, place)
     docs, doc_code, bad_doc = _encoded(doc, "document", report, place)
-    rows = Rows(queries, docs, *segments(query_code), doc_code, value, place)
+    rows = Rows(queries, docs, *segments(query_code), doc_code, value, place, provenance)
     return without(rows, bad | bad_query | bad_doc)
 
 
@@ -265,7 +266,33 @@ def frame_rows(frame: Any, what: str, report: Diagnostics, place: PlaceOf, line:
     query_texts, bad_query = _ids(table[query], "query", report, place)
     doc_texts, bad_doc = _ids(table[doc], "document", report, place)
     values, bad_value = _values(table[value], what, report, place)
-    return rows_of(query_texts, doc_texts, values, bad_query | bad_doc | bad_value, report, place)
+    provenance = _provenance(table, report, place) if what == "relevance" else None
+    return rows_of(query_texts, doc_texts, values, bad_query | bad_doc | bad_value, report, place, provenance)
+
+
+def _provenance(table: Any, report: Diagnostics, place: PlaceOf) -> Provenance | None:
+    """Return what the columns source and confidence say; None if the table has neither."""
+    columns = list(table.columns)
+    source, confidence = first_known(columns, ("source",)), first_known(columns, ("confidence",))
+    if source is None and confidence is None:
+        return None
+    n = len(table)
+    names = [""] * n if source is None else ["" if cell is None else str(cell) for cell in table[source].to_list()]
+    sure = np.full(n, np.nan)
+    for row, cell in enumerate([] if confidence is None else table[confidence].to_list()):
+        if cell is None or cell == "":
+            continue
+        try:
+            sure[row] = float(cell)
+        except (TypeError, ValueError):
+            sure[row] = -1.0
+        if not (np.isnan(sure[row]) or 0.0 <= sure[row] <= 1.0):
+            report.fault(
+                "confidence", line=place(row), expected="a confidence from 0 to 1", found=shown(cell),
+                advice="Correct it, or leave the cell empty.", repair="the confidence was left out",
+            )  # fmt: skip
+            sure[row] = np.nan
+    return Provenance.of(names, sure)
 
 
 def read_parquet(source: TextSource, report: Diagnostics) -> "pl.DataFrame":

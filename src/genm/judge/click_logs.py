@@ -1,0 +1,308 @@
+"""Read logs of shown and clicked documents, of any size, and count equal lists.
+
+What is kept is, for each query, how often each list was shown with the same clicks: all that the click models need.
+Memory is bounded by MOST_LISTS different (query, list, clicks), each at most LONGEST_LIST documents: some 400 MB at
+the limit. Beyond it the queries with the fewest showings are dropped, half of the lists, and counted. Events of
+OpenSearch User Behavior Insights find their query among the last OPEN_SEARCHES searches; later ones are dropped and
+counted.
+
+Formats, told apart by their content:
+
+- User Behavior Insights: JSON lines of the indices ubi_queries (`query_id`, `user_query`, `query_response_hit_ids`)
+  and ubi_events (`query_id`, `action_name`, `event_attributes.object.object_id`), in one file or several. Hits as
+  a search returns them, with `_source`, are read too.
+- JSON lines, one for each list shown: `{"query": "...", "docs": ["d1", "d2"], "clicks": ["d2"]}`; clicks may
+  also be positions, counted from 1.
+- CSV with a header: `query, doc_id, position, clicked` and, to tell lists apart, `session`; without it a position
+  that is not below the last one starts a new list.
+"""
+
+import csv
+import gzip
+import io
+import json
+import sys
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import IO, Any
+
+import numpy as np
+import zstandard
+
+from genm.errors import FormatError
+from genm.judge.click_models import ShownLists
+
+MOST_LISTS = 500_000
+LONGEST_LIST = 20
+OPEN_SEARCHES = 100_000
+CLICKS = frozenset({"click", "item_click", "result_click", "product_click", "view", "add_to_cart", "purchase"})
+"""Actions of User Behavior Insights that count as a click."""
+
+_QUERY = ("query", "user_query", "query_text", "query_id")
+_DOC = ("doc_id", "document", "document_id", "doc", "object_id")
+_POSITION = ("position", "rank", "ordinal")
+_CLICKED = ("clicked", "click", "clicks")
+_SESSION = ("session", "session_id", "search_id", "impression_id", "query_id")
+
+
+@dataclass(slots=True)
+class ClickCounts:
+    """How often each list of each query was shown with the same clicks."""
+
+    most_lists: int = MOST_LISTS
+    lists: dict[str, dict[tuple[tuple[str, ...], int], int]] = field(default_factory=dict)
+    """query -> (documents, bits of the clicked positions) -> count."""
+    n_shown: int = 0
+    """Lists read."""
+    n_dropped: int = 0
+    """Lists of queries that were dropped to stay within the memory."""
+    n_without_search: int = 0
+    """Events whose search was not found among the open ones."""
+    n_other_actions: int = 0
+    """Events that are no clicks."""
+    n_cells: int = 0
+
+    def add(self, query: str, docs: Iterable[str], clicked: Iterable[int]) -> None:
+        """Count one list; `clicked` are positions from 0."""
+        shown = tuple(docs)[:LONGEST_LIST]
+        if not shown:
+            return
+        bits = sum(1 << position for position in set(clicked) if position < len(shown))
+        of_query = self.lists.setdefault(query, {})
+        key = (shown, bits)
+        self.n_cells += key not in of_query
+        of_query[key] = of_query.get(key, 0) + 1
+        self.n_shown += 1
+        if self.n_cells > self.most_lists:
+            self._drop_rare()
+
+    def _drop_rare(self) -> None:
+        """Drop the queries with the fewest showings until half of the lists are left."""
+        by_showings = sorted(self.lists, key=lambda query: (sum(self.lists[query].values()), query))
+        for query in by_showings:
+            if self.n_cells <= self.most_lists // 2 or len(self.lists) == 1:
+                break
+            of_query = self.lists.pop(query)
+            self.n_cells -= len(of_query)
+            self.n_dropped += sum(of_query.values())
+        if self.n_cells > self.most_lists:  # one query alone is too much: keep its most frequent lists
+            query, of_query = next(iter(self.lists.items()))
+            kept = sorted(of_query.items(), key=lambda item: -item[1])[: self.most_lists // 2]
+            self.n_dropped += sum(of_query.values()) - sum(count for _, count in kept)
+            self.lists[query], self.n_cells = dict(kept), len(kept)
+
+    def n_clicks(self, query: str) -> int:
+        """Return the clicks of a query, over all its lists."""
+        return sum(bits.bit_count() * count for (_, bits), count in self.lists[query].items())
+
+    def n_lists(self, query: str) -> int:
+        """Return how often a list was shown for a query."""
+        return sum(self.lists[query].values())
+
+    def to_arrays(self, queries: Iterable[str]) -> tuple[ShownLists, list[tuple[str, str]]]:
+        """Return the lists of some queries as arrays, and the (query, document) of every pair."""
+        number: dict[tuple[str, str], int] = {}
+        rows, bits, count = [], [], []
+        for query in queries:
+            for (docs, mask), times in self.lists[query].items():
+                rows.append([number.setdefault((query, doc), len(number)) for doc in docs])
+                bits.append(mask)
+                count.append(times)
+        width = max(map(len, rows), default=0)
+        pair = np.full((len(rows), width), -1, np.int64)
+        for i, row in enumerate(rows):
+            pair[i, : len(row)] = row
+        clicked = (np.array(bits, np.int64)[:, None] >> np.arange(width)) & 1 == 1
+        return ShownLists(pair, clicked, np.array(count, np.float64), len(number)), list(number)
+
+
+def read_clicks(paths: Iterable[str], *, most_lists: int = MOST_LISTS) -> ClickCounts:
+    """Read logs, one after the other, and count equal lists."""
+    counts = ClickCounts(most_lists)
+    searches = _OpenSearches(counts)
+    for path in paths:
+        try:
+            with _opened(path) as lines:
+                _read(path, lines, counts, searches)
+        except (UnicodeDecodeError, EOFError, gzip.BadGzipFile, zstandard.ZstdError) as error:
+            raise FormatError(
+                path, None, "UTF-8 text, as it is or compressed", str(error), "Export it again."
+            ) from None
+    searches.close_all()
+    return counts
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[IO[str]]:
+    """Open a log to be read line by line; names ending in .gz or .zst are unpacked, `-` is standard input."""
+    if path == "-":
+        yield sys.stdin
+        return
+    with open(path, "rb") as raw:
+        packed: Any = raw
+        if path.endswith(".gz"):
+            packed = gzip.GzipFile(fileobj=raw)
+        elif path.endswith(".zst"):
+            packed = zstandard.ZstdDecompressor().stream_reader(raw)
+        with io.TextIOWrapper(packed, encoding="utf-8-sig", newline="") as text:
+            yield text
+
+
+def _read(path: str, lines: Iterable[str], counts: ClickCounts, searches: "_OpenSearches") -> None:
+    numbered = ((n, line) for n, line in enumerate(lines, 1) if line.strip())
+    first = next(numbered, None)
+    if first is None:
+        raise FormatError(path, None, "a log of shown and clicked documents", "an empty file", "Check the export.")
+    if first[1].lstrip().startswith("{"):
+        _read_json(path, _chained(first, numbered), counts, searches)
+    else:
+        _read_csv(path, _chained(first, numbered), counts)
+
+
+def _chained(first: tuple[int, str], rest: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    yield first
+    yield from rest
+
+
+class _OpenSearches:
+    """The searches of User Behavior Insights that may still get events; the oldest are closed."""
+
+    def __init__(self, counts: ClickCounts) -> None:
+        self.counts = counts
+        self.open: OrderedDict[str, tuple[str, tuple[str, ...], set[int]]] = OrderedDict()
+
+    def search(self, query_id: str, query: str, docs: tuple[str, ...]) -> None:
+        """Open a search."""
+        self.open[query_id] = (query, docs, set())
+        if len(self.open) > OPEN_SEARCHES:
+            self._close(*self.open.popitem(last=False)[1])
+
+    def click(self, query_id: str, doc_id: str) -> None:
+        """Add a click to its search."""
+        found = self.open.get(query_id)
+        if found is None:
+            self.counts.n_without_search += 1
+        elif doc_id in found[1]:
+            found[2].add(found[1].index(doc_id))
+
+    def close_all(self) -> None:
+        """Count all searches that are still open."""
+        while self.open:
+            self._close(*self.open.popitem(last=False)[1])
+
+    def _close(self, query: str, docs: tuple[str, ...], clicked: set[int]) -> None:
+        self.counts.add(query, docs, clicked)
+
+
+def _read_json(path: str, lines: Iterable[tuple[int, str]], counts: ClickCounts, searches: _OpenSearches) -> None:
+    for n, line in lines:
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            entry = None
+        if not isinstance(entry, dict):
+            raise FormatError(path, n, "a JSON object on each line", _shown(line), "Export the log as JSON lines.")
+        entry = entry.get("_source", entry)
+        if "action_name" in entry:
+            _add_event(path, n, entry, counts, searches)
+        elif "query_response_hit_ids" in entry:
+            hits = _texts(path, n, "query_response_hit_ids", entry["query_response_hit_ids"] or [])
+            query_id = _text(path, n, "query_id", entry.get("query_id"))
+            searches.search(query_id, _text(path, n, "user_query", entry.get("user_query")), hits)
+        else:
+            _add_list(path, n, entry, counts)
+
+
+def _add_event(path: str, n: int, entry: dict[str, Any], counts: ClickCounts, searches: _OpenSearches) -> None:
+    if entry["action_name"] not in CLICKS:
+        counts.n_other_actions += 1
+        return
+    attributes = entry.get("event_attributes")
+    found = attributes.get("object") if isinstance(attributes, dict) else None
+    doc_id = found.get("object_id") if isinstance(found, dict) else None
+    searches.click(_text(path, n, "query_id", entry.get("query_id")), _text(path, n, "object_id", doc_id))
+
+
+def _add_list(path: str, n: int, entry: dict[str, Any], counts: ClickCounts) -> None:
+    query = next((entry[name] for name in _QUERY if name in entry), None)
+    docs = _texts(path, n, "docs", entry.get("docs", entry.get("documents")))
+    clicks = entry.get("clicks", [])
+    if not isinstance(clicks, list):
+        raise FormatError(path, n, "a list of clicks", f"{clicks!r:.60}", "Give documents, or positions from 1.")
+    places = [c - 1 if isinstance(c, int) and not isinstance(c, bool) else _place(docs, str(c)) for c in clicks]
+    if any(not 0 <= place < len(docs) for place in places):
+        advice = "Give documents of the list, or positions from 1."
+        raise FormatError(path, n, f"clicks on the {len(docs)} documents shown", f"{clicks!r:.60}", advice)
+    counts.add(_text(path, n, "query", query), docs, places)
+
+
+def _place(docs: tuple[str, ...], doc_id: str) -> int:
+    return docs.index(doc_id) if doc_id in docs else -1
+
+
+def _read_csv(path: str, lines: Iterable[tuple[int, str]], counts: ClickCounts) -> None:
+    numbers: list[int] = []
+
+    def text() -> Iterator[str]:
+        for n, line in lines:
+            numbers[:] = [n]
+            yield line
+
+    rows = csv.DictReader(text())
+    header = [name.strip() for name in rows.fieldnames or []]
+    rows.fieldnames = header
+    columns = {}
+    for what, names in (("query", _QUERY), ("doc_id", _DOC), ("position", _POSITION), ("clicked", _CLICKED)):
+        found = next((name for name in names if name in header), None)
+        if found is None:
+            expected = "a header with query, doc_id, position and clicked"
+            raise FormatError(path, 1, expected, ", ".join(header)[:80], f"Add the column {what}.")
+        columns[what] = found
+    session = next((name for name in _SESSION if name in header and name != columns["query"]), None)
+    key: tuple[str, str] | None = None
+    docs: list[str] = []
+    clicked: list[int] = []
+    last = 0
+    for row in rows:
+        query, doc_id = row[columns["query"]] or "", row[columns["doc_id"]] or ""
+        position, click = (_whole(path, numbers[0], name, row[columns[name]]) for name in ("position", "clicked"))
+        now = (query, (row[session] or "") if session else "")
+        if now != key or (session is None and position <= last):
+            if key is not None:
+                counts.add(key[0], docs, clicked)
+            key, docs, clicked = now, [], []
+        if click:
+            clicked.append(len(docs))
+        docs.append(_text(path, numbers[0], "doc_id", doc_id))
+        last = position
+    if key is not None:
+        counts.add(key[0], docs, clicked)
+
+
+def _whole(path: str, n: int, name: str, text: str | None) -> int:
+    cell = (text or "").strip().lower()
+    if name == "clicked" and cell in ("true", "false", ""):
+        return int(cell == "true")
+    if not (cell.isascii() and cell.isdigit()):
+        raise FormatError(path, n, f"a whole number as {name}", f"{text!r:.40}", "Check the export.")
+    return int(cell)
+
+
+def _text(path: str, n: int, name: str, value: object) -> str:
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)
+    if not isinstance(value, str) or not value.strip():
+        raise FormatError(path, n, f"text as {name}", f"{value!r:.60}", "Check the export.")
+    return " ".join(value.split())
+
+
+def _texts(path: str, n: int, name: str, value: object) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise FormatError(path, n, f"a list of documents as {name}", f"{value!r:.60}", "Check the export.")
+    return tuple(_text(path, n, name, one) for one in value)
+
+
+def _shown(line: str) -> str:
+    return f"{line.strip()!r:.60}"

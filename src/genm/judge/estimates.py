@@ -1,0 +1,182 @@
+"""Estimates from incomplete judgments: a difference with an interval, and the bias of a pool.
+
+A difference of two systems is estimated by expected AP: unjudged documents count by their probability of relevance
+(`genm.evidence.unjudged`). Its interval accounts for the unjudged documents and, as in any mean, for the choice of
+the queries.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtri
+
+from genm._math.expected_ap import expected_ap, expected_size
+from genm._math.linear_algebra import weighted_mean
+from genm._math.scaling import rank_lists
+from genm._math.significance import rounded, student_interval
+from genm._typing import Bools, Floats, Ints
+from genm.align import Aligned, AlignedOrRuns, Depths, as_aligned
+from genm.errors import InputError
+from genm.evidence.unjudged import expected_difference, known_relevant
+from genm.formatting import between, percent, signed
+from genm.judge.pool import align_all
+from genm.judge.systems import System, Target, target_of
+from genm.learn.relevance import is_judged
+from genm.records import Qrels
+
+SMALLEST_DECIDED = 0.01
+"""Differences in AP below this are not called: in the study no order of judging decides them by 2,000 judgments."""
+TOP = 10
+"""How far down the share of judged documents is counted."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Estimate:
+    """The difference in mean AP of two systems, from incomplete judgments."""
+
+    names: tuple[str, ...]
+    """The two systems; a positive difference speaks for the first."""
+    difference: float
+    """Of expected AP: unjudged documents count by their probability."""
+    low: float
+    """Lower end of the interval, which accounts for unjudged documents and for the choice of queries."""
+    high: float
+    """Upper end of the interval."""
+    unjudged_error: float
+    """The standard error that is due to unjudged documents alone: what more judgments can remove."""
+    if_nonrelevant: float
+    """The difference if every unjudged document counts as not relevant, as trec_eval has it."""
+    judged_share: float
+    """Of the two systems' top 10 documents, the share that is judged."""
+    n_judged: int
+    n_queries: int
+    n_informative: int
+    """Queries with a document judged relevant."""
+    confidence: float
+    per_query: Floats
+    """The difference of every query."""
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether the sign can be told: the interval leaves out 0 and the difference is not too small to call."""
+        return abs(self.difference) >= SMALLEST_DECIDED and (self.low > 0.0 or self.high < 0.0)
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the figures by name, without those of the single queries."""
+        names = ("difference", "low", "high", "unjudged_error", "if_nonrelevant", "judged_share", "n_judged",
+                 "n_queries", "n_informative", "confidence")  # fmt: skip
+        figures = {name: getattr(self, name) for name in names}
+        return {"systems": list(self.names), **figures, "decided": self.is_decided, "verdict": self.verdict()}
+
+    def verdict(self) -> str:
+        """Say in a sentence what the judgments show so far."""
+        a, b = self.names
+        figures = f"{signed(self.difference)} AP, {self.confidence:.0%} interval {between(self.low, self.high)}"
+        rest = f"{percent(self.judged_share)} of the top {TOP} is judged"
+        if self.is_decided:
+            better, worse = (a, b) if self.difference > 0.0 else (b, a)
+            return f"{better} is better than {worse} ({figures}; {rest})."
+        if abs(self.difference) < SMALLEST_DECIDED and max(-self.low, self.high) < 2 * SMALLEST_DECIDED:
+            return (
+                f"{a} and {b} are within {SMALLEST_DECIDED} AP ({figures}; {rest}): further judgments will hardly "
+                f"tell them apart."
+            )
+        return f"Not decided yet: {a} against {b} {figures}; {rest}. Judge more documents."
+
+
+def estimate_difference(
+    runs: AlignedOrRuns,
+    qrels: Qrels | None = None,
+    *,
+    compare: Sequence[System],
+    current: Mapping[str, float] | None = None,
+    level: int = 1,
+    depth: Depths = None,
+    confidence: float = 0.95,
+) -> Estimate:
+    """Return how much better the first of two systems is, from the judgments so far.
+
+    `compare` is as in `genm.judge.pool`. All queries of the runs count, also those without a judgment.
+    """
+    aligned = align_all(runs, qrels, depth=depth)
+    return difference_of(aligned, target_of(aligned, compare, current=current, level=level), level, confidence)
+
+
+def difference_of(aligned: Aligned, target: Target, level: int = 1, confidence: float = 0.95) -> Estimate:
+    """Return the difference of a target's two systems on aligned runs."""
+    if len(target.ranks) != 2:
+        raise InputError("compare (--compare): expected two systems to estimate a difference of.")
+    if not 0.0 < confidence < 1.0:
+        raise InputError(f"confidence={confidence!r}: expected a share between 0 and 1.")
+    found = expected_difference(aligned, (target.ranks[0], target.ranks[1]), target.features, level)
+    n_queries, judged = len(aligned.queries), found.relevance.judged
+    if n_queries > 1:
+        counts = aligned.query_weights * n_queries / aligned.query_weights.sum()
+        counted = rounded(found.per_query * counts)[:, None]
+        low, high = (
+            float(end[0]) for end in student_interval(counted, confidence, further_variance=found.error**2)
+        )
+    else:
+        reach = float(ndtri(0.5 + confidence / 2.0)) * found.error
+        low, high = found.mean - reach, found.mean + reach
+    top = np.any([(ranks > 0) & (ranks <= TOP) for ranks in target.ranks], axis=0)
+    return Estimate(
+        names=target.names,
+        difference=found.mean,
+        low=low,
+        high=high,
+        unjudged_error=found.error,
+        if_nonrelevant=found.if_nonrelevant,
+        judged_share=float(judged[top].mean()) if top.any() else 0.0,
+        n_judged=int(judged.sum()),
+        n_queries=n_queries,
+        n_informative=int((aligned.n_relevant(level) > 0).sum()) if aligned.labelled else 0,
+        confidence=confidence,
+        per_query=found.per_query,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PoolBias:
+    """How much a ranker's AP owes to its own part in the pool."""
+
+    ranker: str
+    judged_share: float
+    """Of its top 10, the share that is judged; much less than the others': it was not pooled."""
+    value: float
+    """Its mean AP; unjudged documents count as not relevant."""
+    value_if_not_pooled: float
+    """The same without the judgments of documents that no other ranker returned."""
+
+
+def pool_bias(runs: AlignedOrRuns, qrels: Qrels | None = None, *, level: int = 1) -> tuple[PoolBias, ...]:
+    """Return, for each ranker, what its AP would be had it not been pooled (leaving out its unique documents).
+
+    The fall is what pooled judgments take from a new ranker that finds as many documents of its own.
+    """
+    aligned = as_aligned(runs, qrels)
+    if not aligned.labelled:
+        raise InputError("these runs carry no judgments. Give qrels.")
+    ranks = rank_lists(aligned.raw, aligned.retrieved, aligned.starts).astype(np.int64)
+    relevant, judged = aligned.relevance >= level, is_judged(aligned)
+    found = []
+    for k, name in enumerate(aligned.rankers):
+        own = aligned.retrieved[:, k] & ~np.delete(aligned.retrieved, k, axis=1).any(axis=1)
+        top = (ranks[:, k] > 0) & (ranks[:, k] <= TOP)
+        found.append(
+            PoolBias(
+                name,
+                float(judged[top].mean()) if top.any() else 0.0,
+                _mean_ap(aligned, ranks[:, k], relevant, level),
+                _mean_ap(aligned, ranks[:, k], relevant & ~own, level),
+            )
+        )
+    return tuple(found)
+
+
+def _mean_ap(aligned: Aligned, ranks: Ints, relevant: Bools, level: int) -> float:
+    """Return the mean AP of a list; documents that are not marked are not relevant."""
+    p = relevant.astype(np.float64)
+    size = expected_size(aligned.starts, p, known_relevant(aligned, level))
+    return weighted_mean(expected_ap(aligned.starts, ranks, p, size).value, aligned.query_weights)

@@ -1,0 +1,186 @@
+"""Learn weights from few judgments: expected average precision, where an unjudged document may be relevant."""
+
+import copy
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genm._math.expected_ap import expected_ap, expected_size, ranks_of, smooth_expected_ap
+from genm._math.fusion import weighted_sum
+from genm._math.linear_algebra import times, weighted_mean
+from genm._math.simplex_optimizers import Ascent
+from genm._typing import Floats
+from genm.align import Aligned, check_aligned
+from genm.learn.auto import (
+    FOLD_TOLERANCE,
+    SHRINKAGES,
+    AutoFuser,
+    Shrinkage,
+    SimpleWeights,
+    WarmRestart,
+    best_weights,
+    choose_shrinkage,
+    shrink,
+)
+from genm.learn.base import Step
+from genm.learn.objectives import Beta, Problem, beta_of, check_beta
+from genm.learn.relevance import estimate_relevance, ranker_features
+from genm.records import Note
+
+LEAST_QUERIES = 5
+"""Queries with a document judged relevant that learning needs; with fewer, weights stay equal."""
+
+
+class ExpectedProblem:
+    """Expected AP of all queries as a function of the weights: an `Objective` and a `SmoothObjective`."""
+
+    is_smoothed = True
+
+    def __init__(self, aligned: Aligned, *, level: int = 1, beta: Beta = "auto") -> None:
+        check_aligned(aligned)
+        self._judged = Problem(aligned, level=level, beta=1.0)
+        self.rankers, self.normalizers, self.depths = aligned.rankers, aligned.normalizers, aligned.depths
+        self.beta = beta_of(aligned) if beta == "auto" else check_beta(beta)
+        self.starts, self.scores = aligned.starts, np.ascontiguousarray(aligned.scores)
+        self.p = estimate_relevance(aligned, ranker_features(aligned), level=level).p
+        query = np.repeat(np.arange(len(aligned.queries)), np.diff(aligned.unretrieved_starts))
+        others = np.bincount(query, aligned.unretrieved >= level, len(aligned.queries))
+        self.size = expected_size(self.starts, self.p, others.astype(np.float64))
+        weighty = (np.diff(aligned.starts) > 0) & (aligned.query_weights > 0.0)
+        self.queries = np.flatnonzero(weighty).astype(np.int64)
+        self.query_weights = aligned.query_weights[self.queries]
+
+    def per_query(self, weights: Floats) -> Floats:
+        """Return the expected AP of every query."""
+        ranks = ranks_of(self.starts, weighted_sum(self.scores, weights))
+        return expected_ap(self.starts, ranks, self.p, self.size).value[self.queries]
+
+    def mean(self, weights: Floats) -> float:
+        """Return the mean expected AP."""
+        return weighted_mean(self.per_query(weights), self.query_weights)
+
+    def exact(self, weights: Floats) -> float:
+        """Return MAP as it is measured, where unjudged documents are not relevant (P1): for the learning curve."""
+        return self._judged.exact(weights)
+
+    def value(self, weights: Floats) -> float:
+        """Return the smoothed objective."""
+        return self.gradient(weights)[0]
+
+    def gradient(self, weights: Floats) -> tuple[float, Floats]:
+        """Return the smoothed objective and its gradient."""
+        return self.average_gradient(*self.gradients(weights))
+
+    def gradients(self, weights: Floats) -> tuple[Floats, Floats]:
+        """Return the smoothed expected AP of every query and its gradient."""
+        return smooth_expected_ap(self.starts, self.scores, self.p, self.size, self.queries, weights, self.beta)
+
+    def average_gradient(self, values: Floats, gradients: Floats) -> tuple[float, Floats]:
+        """Return the means over the queries of what `gradients` returns."""
+        share = self.query_weights / self.query_weights.sum()
+        return weighted_mean(values, self.query_weights), times(np.ascontiguousarray(gradients.T), share)
+
+    def select(self, queries: NDArray[np.integer]) -> "ExpectedProblem":
+        """Return the objective of some of the queries, which is as fast as they are few."""
+        chosen = self.queries[queries]
+        lengths = np.diff(self.starts)[chosen]
+        starts = np.concatenate(([0], np.cumsum(lengths)))
+        rows = np.arange(starts[-1]) + np.repeat(self.starts[:-1][chosen] - starts[:-1], lengths)
+        other = copy.copy(self)
+        other.starts, other.scores, other.p, other.size = starts, self.scores[rows], self.p[rows], self.size[chosen]
+        other.queries, other.query_weights = np.arange(len(chosen)), self.query_weights[queries]
+        return other
+
+
+class ExpectedFuser(AutoFuser):
+    """Learn weights from few judgments: an unjudged document counts by its probability of relevance.
+
+    The smoothed expected AP is maximised as `AutoFuser` maximises the smoothed MAP. How far the result is moved
+    towards equal weights is chosen by cross-validation on the queries with a document judged relevant, and the
+    weights stay equal unless a gain over equal weights is clear there; `notes_` says so. Where all documents are
+    judged, expected AP is AP.
+
+    Objective: smoothed expected AP; then expected AP. Set: the simplex.
+    """
+
+    method = "expected"
+    objective = "smoothed expected AP"
+
+    n_informative_: int
+    """Queries with a document judged relevant: what learning stands on."""
+    notes_: tuple[Note, ...]
+
+    def __init__(
+        self,
+        *,
+        level: int = 1,
+        beta: Beta = "auto",
+        folds: int = 5,
+        repeats: int = 3,
+        tol: float = 1e-6,
+        max_iter: int = 100,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(
+            level=level, beta=beta, folds=folds, repeats=repeats, tol=tol, max_iter=max_iter, seed=seed
+        )
+
+    def _fit(self, aligned: Aligned) -> Self:
+        """Estimate relevance, learn, and shrink."""
+        problem = ExpectedProblem(aligned, level=self.level, beta=self.beta)
+        self._remember(problem)
+        self.beta_, self.history_ = problem.beta, []
+        informative = np.flatnonzero(aligned.n_relevant(self.level)[problem.queries] > 0)
+        self.n_informative_ = len(informative)
+        simple = SimpleWeights.of(problem, len(self.rankers_))
+        uniform = simple.targets["uniform"]
+        ends = self._optima(problem, simple) if len(informative) >= LEAST_QUERIES else []
+        self.learned_ = best_weights(ends, problem, simple) if ends else uniform
+        self.shrunk_, self.held_out_ = Shrinkage("uniform", 1.0), problem.mean(uniform)
+        if ends:
+            self.shrunk_, self.held_out_ = self._shrinkage(problem.select(informative), simple, ends, informative)
+        self.weights_ = shrink(self.learned_, self.shrunk_, simple.targets)
+        self.objective_ = problem.value(self.weights_)
+        self.converged_ = all(end.converged for end in ends)
+        self.n_iter_ = max([end.n_iter for end in ends], default=1)
+        self.history_.append(Step(len(ends), 0, self.objective_, problem.exact(self.weights_)))
+        self.notes_ = self._notes(len(problem.queries))
+        self._warn_if_stopped_early()
+        return self
+
+    def _shrinkage(
+        self, problem: ExpectedProblem, simple: SimpleWeights, ends: list[Ascent], queries: NDArray[np.intp]
+    ) -> tuple[Shrinkage, float]:
+        """Choose how far to shrink on these queries; equal weights unless another amount is clearly better."""
+        restart = WarmRestart(problem, max(ends, key=lambda end: end.value))
+        own = simple.select(queries)
+
+        def refit(inside: NDArray[np.intp]) -> Floats:
+            end = restart(inside, tol=max(self.tol, FOLD_TOLERANCE), max_iter=self.max_iter)
+            return best_weights([end], problem.select(inside), own.select(inside))
+
+        choice = choose_shrinkage(
+            problem,
+            own,
+            refit,
+            folds=self.folds,
+            repeats=self.repeats,
+            seed=self.seed + 1,
+            reference=Shrinkage("uniform", 1.0),
+        )
+        reached = choice.reached[SHRINKAGES.index(choice.shrinkage)]
+        return choice.shrinkage, weighted_mean(reached, own.query_weights)
+
+    def _notes(self, n_queries: int) -> tuple[Note, ...]:
+        text = (
+            f"learning stands on {self.n_informative_:,} of {n_queries:,} queries: those with a document judged "
+            f"relevant."
+        )
+        notes = [Note("informative-queries", self.n_informative_, text)]
+        if self.shrunk_ == Shrinkage("uniform", 1.0) and len(self.rankers_) > 1:
+            reason = "the judgments do not show clearly that other weights are better"
+            if self.n_informative_ < LEAST_QUERIES:
+                reason = f"fewer than {LEAST_QUERIES} queries have a document judged relevant"
+            notes.append(Note("equal-weights-kept", 1, f"the weights stay equal: {reason}. Judge more documents."))
+        return tuple(notes)

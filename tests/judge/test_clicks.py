@@ -1,0 +1,181 @@
+"""Logs of clicks: every format, bounded memory, what is left out, and what is written."""
+
+import csv
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import genm
+from genm.errors import FormatError, InputError
+from genm.judge import ClickCounts, click_logs, judge_by_clicks, read_clicks, with_query_ids, write_click_judgments
+
+DOCS = ["d1", "d2", "d3"]
+
+
+def entries(n: int = 60, seed: int = 0) -> list[dict[str, Any]]:
+    """Lists in random order for one query; d1 is nearly always clicked where it is seen, d3 hardly ever."""
+    rng, made = np.random.default_rng(seed), []
+    for _ in range(n):
+        docs = [DOCS[i] for i in rng.permutation(3)]
+        chance = {"d1": 0.9, "d2": 0.4, "d3": 0.05}
+        clicks = [d for r, d in enumerate(docs) if rng.random() < chance[d] / (r + 1)]
+        made.append({"query": "fast cars", "docs": docs, "clicks": clicks})
+    return made
+
+
+def as_jsonl(path: Path, made: list[dict[str, Any]]) -> str:
+    path.write_text("".join(json.dumps(one) + "\n" for one in made))
+    return str(path)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> str:
+    return as_jsonl(tmp_path / "log.jsonl", entries())
+
+
+def as_csv(path: Path, made: list[dict[str, Any]], *, session: bool) -> str:
+    with path.open("w", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(["query", "doc_id", "position", "clicked", *(["session"] if session else [])])
+        for s, one in enumerate(made):
+            for r, doc in enumerate(one["docs"], 1):
+                row = [one["query"], doc, r, int(doc in one["clicks"])]
+                table.writerow([*row, *([s] if session else [])])
+    return str(path)
+
+
+def as_ubi(folder: Path, made: list[dict[str, Any]]) -> list[str]:
+    queries, events = [], []
+    for s, one in enumerate(made):
+        search = {"query_id": f"s{s}", "user_query": one["query"], "query_response_hit_ids": one["docs"]}
+        queries.append(search if s % 2 else {"_index": "ubi_queries", "_source": search})
+        events.append({"action_name": "scroll", "query_id": f"s{s}"})
+        for doc in one["clicks"]:
+            place = {"object": {"object_id": doc}, "position": {"ordinal": 1}}
+            events.append({"action_name": "click", "query_id": f"s{s}", "event_attributes": place})
+    return [as_jsonl(folder / "queries.jsonl", queries), as_jsonl(folder / "events.jsonl", events)]
+
+
+def test_all_formats_give_the_same_counts(tmp_path: Path, log: str) -> None:
+    whole = read_clicks([log])
+    assert whole.n_shown == 60
+    packed = tmp_path / "log.jsonl.gz"
+    packed.write_bytes(gzip.compress(Path(log).read_bytes()))
+    positions = [{**e, "clicks": [e["docs"].index(d) + 1 for d in e["clicks"]]} for e in entries()]
+    logs = {
+        "gzip": [str(packed)],
+        "positions": [as_jsonl(tmp_path / "places.jsonl", positions)],
+        "csv": [as_csv(tmp_path / "a.csv", entries(), session=False)],
+        "csv with sessions": [as_csv(tmp_path / "b.csv", entries(), session=True)],
+        "ubi": as_ubi(tmp_path, entries()),
+    }
+    for name, paths in logs.items():
+        assert read_clicks(paths).lists == whole.lists, name
+
+
+def test_judgments_follow_the_clicks(log: str) -> None:
+    found = judge_by_clicks(log)
+    by_doc = {one.doc_id: one for one in found.judgments}
+    assert by_doc["d1"].relevance == 1.0
+    assert by_doc["d1"].relevance > by_doc["d2"].relevance > by_doc["d3"].relevance
+    assert 0.0 < by_doc["d1"].confidence < 1.0
+    assert found.to_qrels().to_dict() == {"fast cars": {d: by_doc[d].grade for d in by_doc}}
+    assert by_doc["d1"].grade == 3
+    assert found.n_queries == 1
+    more = {one.doc_id: one for one in judge_by_clicks(read_clicks([log] * 5)).judgments}
+    assert more["d2"].confidence > by_doc["d2"].confidence
+
+
+def test_queries_with_little_evidence_are_left_out_and_counted(tmp_path: Path, log: str) -> None:
+    rare = as_jsonl(tmp_path / "rare.jsonl", [{"query": "rare", "docs": DOCS, "clicks": ["d1"]}] * 5)
+    found = judge_by_clicks([log, rare])
+    assert found.n_left_out == 1
+    assert {one.query for one in found.judgments} == {"fast cars"}
+    assert "1 queries have fewer than 10 lists or 3 clicks" in next(n.text for n in found.notes)
+    with pytest.raises(InputError, match="found none among 1 queries"):
+        judge_by_clicks(rare)
+
+
+def test_memory_is_bounded() -> None:
+    counts = ClickCounts(most_lists=50)
+    for i in range(1000):
+        counts.add(f"q{i % 100}", [f"d{i}", "d"], [0])
+        counts.add("frequent", ["d1", "d2"], [1])
+        assert counts.n_cells <= 50
+    assert counts.n_cells == sum(map(len, counts.lists.values()))
+    assert counts.n_dropped > 0
+    assert counts.n_lists("frequent") == 1000
+    one = ClickCounts(most_lists=50)
+    for i in range(200):
+        one.add("q", [f"d{i}"], [0])
+    assert one.n_cells <= 50
+
+
+def test_searches_that_are_too_old_are_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(click_logs, "OPEN_SEARCHES", 10)
+    counts = read_clicks(as_ubi(tmp_path, entries()))
+    assert counts.n_shown == 60
+    assert counts.n_without_search > 0
+    assert counts.n_other_actions == 60
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "an empty file"),
+        ('{"query": "q", "docs": ["d"]\n', "expected a JSON object on each line"),
+        ('{"query": "q", "docs": "d"}\n', "a list of documents as docs"),
+        ('{"query": "q", "docs": ["d"], "clicks": ["e"]}\n', "clicks on the 1 documents shown"),
+        ('{"query": "q", "docs": ["d"], "clicks": [2]}\n', "clicks on the 1 documents shown"),
+        ('{"query": "q", "docs": ["d"], "clicks": 1}\n', "a list of clicks"),
+        ('{"docs": ["d"]}\n', "text as query"),
+        ('{"action_name": "click", "query_id": "s"}\n', "text as object_id"),
+        ("query,position,clicked\nq,1,0\n", "Add the column doc_id"),
+        ("query,doc_id,position,clicked\nq,d,first,0\n", "log:2: expected a whole number as position"),
+    ],
+)
+def test_what_is_wrong_with_a_log_is_said(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "log"
+    path.write_text(text)
+    with pytest.raises(FormatError, match=message):
+        read_clicks([str(path)])
+
+
+def test_a_broken_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "log.gz"
+    path.write_bytes(b"not packed")
+    with pytest.raises(FormatError, match="as it is or compressed"):
+        read_clicks([str(path)])
+
+
+def test_judgments_are_written_and_read_again(tmp_path: Path, log: str) -> None:
+    found = judge_by_clicks(log)
+    queries = tmp_path / "queries.tsv"
+    queries.write_text("7\tFast  Cars\n8\tother\n")
+    named = with_query_ids(found, str(queries))
+    write_click_judgments(named, tmp_path / "q.qrels")
+    assert genm.read_qrels(tmp_path / "q.qrels") == named.to_qrels()
+    write_click_judgments(found, tmp_path / "q.csv")
+    fractions = genm.read_qrels(tmp_path / "q.csv", grades="from=0.5")
+    assert fractions["fast cars"] == {one.doc_id: int(one.relevance >= 0.5) for one in found.judgments}
+    assert fractions.provenance is not None
+    assert fractions.provenance.names == ("clicks-pbm",)
+    assert fractions.provenance.confidence == pytest.approx([one.confidence for one in found.judgments], abs=1e-4)
+    write_click_judgments(found, tmp_path / "q.tsv")
+    assert genm.read_qrels(tmp_path / "q.tsv", grades="from=0.5") == fractions
+
+
+def test_queries_that_nobody_typed_are_refused(tmp_path: Path, log: str) -> None:
+    queries = tmp_path / "queries.tsv"
+    queries.write_text("7\tslow cars\n")
+    with pytest.raises(InputError, match="found none of 1"):
+        with_query_ids(judge_by_clicks(log), str(queries))
+
+
+def test_an_unknown_model_is_refused(log: str) -> None:
+    with pytest.raises(InputError, match="expected one of pbm, dbn, coec"):
+        judge_by_clicks(log, model="ubm")
