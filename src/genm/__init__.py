@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from genm import collections as collections
     from genm import explain as explain
     from genm import export as export
+    from genm import grouping as grouping
     from genm import plotting as plotting
     from genm import rankers as rankers
     from genm import report as report
@@ -108,8 +109,8 @@ _HOMES = {
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 _PACKAGES = frozenset({
-    "align", "cache", "client", "collections", "evaluate", "evidence", "explain", "export", "fuse", "learn",
-    "model", "normalizers", "plotting", "rankers", "read", "report", "reproduce", "serve", "training",
+    "align", "cache", "client", "collections", "evaluate", "evidence", "explain", "export", "fuse", "grouping",
+    "learn", "model", "normalizers", "plotting", "rankers", "read", "report", "reproduce", "serve", "training",
 })  # fmt: skip
 """Modules that an attribute loads. `genm.evaluate` and `genm.fuse` can be called too: see `genm._callable`."""
 
