@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 SOURCE = Path(__file__).parents[2] / "src" / "genm"
 # single files that users import from, without an `__all__`
-MODULES = ("errors", "fuse", "model", "records", "training")
+MODULES = ("errors", "fuse", "grouping", "model", "records", "training")
 
 
 def public_names(source: Path = SOURCE) -> dict[str, list[str]]:

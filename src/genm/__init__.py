@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from genm import connect as connect
     from genm import explain as explain
     from genm import export as export
+    from genm import grouping as grouping
     from genm import judge as judge
     from genm import plotting as plotting
     from genm import rankers as rankers
@@ -114,7 +115,7 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 _PACKAGES = frozenset({
     "align", "cache", "client", "collections", "connect", "evaluate", "evidence", "explain", "export", "fuse",
-    "judge",
+    "grouping", "judge",
     "learn", "model", "normalizers", "plotting", "rankers", "read", "report", "reproduce", "serve", "training",
 })  # fmt: skip
 """Modules that an attribute loads. `genm.evaluate` and `genm.fuse` can be called too: see `genm._callable`."""

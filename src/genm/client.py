@@ -141,7 +141,10 @@ class _Calls(ABC, Generic[R]):
     def _send(self, call: Call) -> R: ...
 
     def fuse(self, runs: Runs, **options: Any) -> R:
-        """Fuse one query's lists; options: query_id, rankers, weights, version, top, explain."""
+        """Fuse one query's lists; options: query_id, rankers, weights, version, top, explain.
+
+        Where the model has weights by group, or a gate: group, text and columns of the query as well.
+        """
         return self._send(Call("POST", "/v1/fuse", {"runs": _columns(runs), **options}))
 
     def feedback(self, events: Iterable[Mapping[str, Any]]) -> R:

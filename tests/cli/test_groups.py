@@ -118,3 +118,29 @@ def test_export_writes_a_folder_or_one_group(genm, made, model, monkeypatch, tmp
     assert "expected one of id, other" in genm(*options, "--group", "new").fault
     (tmp_path / "file").write_text("", encoding="utf-8")
     assert "expected a folder" in genm(*options, "-o", tmp_path / "file").fault
+
+
+def test_update_moves_the_weights_of_the_groups(genm, made, monkeypatch, tmp_path):
+    monkeypatch.chdir(made)
+    online = (
+        "fit",
+        "--method",
+        "online",
+        "--qrels",
+        "qrels.txt",
+        "--folds",
+        "2",
+        *RUNS,
+        "-o",
+        tmp_path / "on.json",
+    )
+    monkeypatch.setattr("genm.evidence.resampling.N_RESAMPLES", 4)
+    monkeypatch.setattr("genm.evidence.resampling.N_WHOLE", 4)
+    assert genm(*online).code == 0
+    update = ("update", "--model", tmp_path / "on.json", "--qrels", "qrels.txt", *RUNS)
+    assert "Use --groups" in genm(*update, "--queries", "queries.tsv").fault
+    found = json.loads(genm(*update, "--groups", "groups.tsv", "--format", "json").out)
+    assert found["groups"]["id"]["r0"] > found["groups"]["question"]["r0"]
+    again = genm(*update)
+    assert "only the global weights move" in again.err
+    assert "Weights by group" in again.out

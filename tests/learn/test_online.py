@@ -4,15 +4,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from problems import made_up
+from problems import made_up, two_kinds
 
 from genm._math.average_precision import smooth_ap_one
 from genm._math.simplex_optimizers import as_distribution
 from genm.align import Aligned
 from genm.errors import InputError, ModelError
+from genm.grouping import Grouping
 from genm.learn import NewtonFuser, OnlineFuser, update_model
 from genm.learn.objectives import Problem
-from genm.model import load_model, save_model
+from genm.model import Groups, GroupWeights, load_model, save_model
 
 SCHEDULES = ("paper", "adaptive")
 
@@ -190,3 +191,35 @@ def test_a_model_without_a_stream_is_not_updated() -> None:
     aligned = made_up(2)
     with pytest.raises(ModelError, match="has no stream to continue"):
         update_model(NewtonFuser().fit(aligned).to_model(), aligned)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_groups_move_by_their_own_queries_in_parts_as_in_one_stream(schedule: str) -> None:
+    aligned, groups, _ = two_kinds(n_queries=30)
+    model = OnlineFuser(schedule=schedule, beta=20.0).partial_fit(made_up(0, n_docs=15)).to_model()
+    members = (GroupWeights("id", (0.6, 0.2, 0.2), 12),)
+    given = replace(model, groups=Groups(Grouping(), members))
+    whole = update_model(given, aligned, groups)
+    parts = given
+    for at in (np.arange(4), np.arange(4, 11), np.arange(11, 30)):
+        parts = update_model(parts, aligned.select(at), [groups[q] for q in at.tolist()])
+    assert parts == whole
+    assert whole.weights == update_model(model, aligned).weights, "the global stream is as without groups"
+    assert whole.groups is not None
+    counts = {one.name: one.n_queries for one in whole.groups.members}
+    assert counts == {"id": 12 + groups.count("id"), "question": groups.count("question")}
+    weights = whole.groups.weights
+    assert weights["id"][0] > weights["question"][0]
+    assert weights["question"][1] > weights["id"][1]
+
+
+def test_a_new_group_starts_at_the_global_weights() -> None:
+    aligned, _, _ = two_kinds(n_queries=4)
+    unjudged = replace(aligned, relevance=np.zeros_like(aligned.relevance), unretrieved=aligned.unretrieved[:0])
+    model = OnlineFuser(beta=20.0).partial_fit(made_up(0, n_docs=15)).to_model()
+    after = update_model(model, unjudged, ["new", None, "new", None])
+    assert after.groups is not None
+    assert after.groups.weights == {"new": model.weights}
+    assert after.groups.members[0].online == model.online
+    with pytest.raises(InputError, match="expected one for each of 4 queries; found 1"):
+        update_model(model, aligned, ["a"])

@@ -48,6 +48,7 @@ VERBS = {
     "fit": "Learn the weights, with held-out evidence.",
     "update": "Continue learning from new judged queries.",
     "pool": "List the documents to judge next.",
+    "judge": "Judge documents, on a page or by a model.",
     "clicks": "Turn a log of clicks into judgments.",
     "report": "Write a page about a model and its evidence.",
     "explain": "Show what each ranker contributes.",

@@ -15,14 +15,22 @@ TEXT = """Update a model with newly judged queries, one step for each, and write
 
 The model must come from `genm fit --method online`. It keeps the state of the stream, so updates in parts give the
 same weights, bit for bit, as one long stream. Updates of the same file wait for each other. The training figures
-in the model belong to the old weights and are dropped."""
-EXAMPLES = ("genm update --model model.json --qrels new.qrels bm25=b.trec dense=d.trec",)
+in the model belong to the old weights and are dropped.
+
+With --groups, or --queries for a model with rules, a query also moves the weights of its group. A new group starts
+at the global weights."""
+EXAMPLES = (
+    "genm update --model model.json --qrels new.qrels bm25=b.trec dense=d.trec",
+    "genm update --model m.json --qrels new.qrels --groups groups.tsv b.trec d.trec",
+)
 
 
 def update(
     runs: options.Runs,
     model: Annotated[str, typer.Option(help="The model to update.", metavar="FILE")],
     qrels: Annotated[str, typer.Option(help="Judgments of the new queries.", metavar="FILE")],
+    groups: options.GroupFile = None,
+    queries: options.QueryFile = None,
     model_path: Annotated[
         str | None, typer.Option("--output", "-o", help="Where to write; else over the model.", metavar="FILE")
     ] = None,
@@ -32,11 +40,11 @@ def update(
     output: console.Output = console.Format.table,
 ) -> None:
     """Read, update, save, print."""
-    names = options.named_paths(runs, qrels, model)
+    names = options.named_paths(runs, qrels, model, groups, queries)
     if model_path is None and not Path(model).is_file() and (model == options.STDIN or Path(model).exists()):
         raise InputError(f"--model {model}: expected -o FILE as well; there is no file to write the model back to.")
     target = model_path or model
-    options.check_output(target, (*names.values(), qrels), standard=False)
+    options.check_output(target, (*names.values(), qrels, groups, queries), standard=False)
     with locked(model, waiting=lambda: console.say(f"waiting for another update of {model}")):
         before = genm.load_model(model)
         genm.model.check_rankers(before, tuple(names), model)
@@ -45,7 +53,9 @@ def update(
             judged = options.read_judgments(qrels, lenient=lenient, grades=grades, progress=progress)
             loaded = options.read_runs(runs, lenient=lenient, duplicates=duplicates, progress=progress)
             aligned = before.align(loaded, judged)
-            after = genm.learn.update_model(before, aligned)
+            group_of, columns = options.read_query_files(groups, queries)
+            names_of_groups = _groups(before, aligned, group_of, columns)
+            after = genm.learn.update_model(before, aligned, names_of_groups)
         genm.save_model(after, target)  # before anything is printed: a broken pipe must not cost the model
     for run in loaded.values():
         console.say_notes(run.notes)
@@ -54,11 +64,55 @@ def update(
     n_seen = genm.learn.OnlineFuser.from_model(after).n_seen_
     console.show(
         output,
-        json=lambda: {"weights": dict(zip(after.rankers, after.weights, strict=True)), "seen": n_seen},
-        tsv=lambda: (("weight", name, repr(weight)) for name, _, weight in rows),
-        table=lambda: _table(rows, n_seen - n_before, n_seen),
+        json=lambda: {
+            "weights": dict(zip(after.rankers, after.weights, strict=True)),
+            "seen": n_seen,
+            **({} if after.groups is None else {"groups": _by_name(after)}),
+        },
+        tsv=lambda: [
+            *(("weight", name, repr(weight)) for name, _, weight in rows),
+            *(
+                (f"group.weight.{group}", name, repr(weight))
+                for group, weights in _by_name(after).items()
+                for name, weight in weights.items()
+            ),
+        ],
+        table=lambda: _tables(after, rows, n_seen - n_before, n_seen),
     )
     console.say(f"wrote {target}")
+
+
+def _groups(
+    model: "genm.Model",
+    aligned: "genm.Aligned",
+    given: dict[str, str] | None,
+    columns: dict[str, dict[str, str]] | None,
+) -> list[str | None] | None:
+    """Return the group of each query; None where there are no groups to update."""
+    if model.groups is None and columns is not None:
+        raise InputError("--queries: this model has no rules and no column that say the group. Use --groups.")
+    if given is None and columns is None:
+        if model.groups is not None:
+            console.say(
+                "note: the groups of these queries are not given (--groups, --queries): only the global weights "
+                "move"
+            )
+        return None
+    grouping = genm.grouping.Grouping() if model.groups is None else model.groups.grouping
+    return genm.grouping.groups_of_queries(grouping, aligned.queries, queries=columns, given=given)
+
+
+def _by_name(model: "genm.Model") -> dict[str, dict[str, float]]:
+    """Return the weights of each group by ranker."""
+    known = {} if model.groups is None else model.groups.weights
+    return {group: dict(zip(model.rankers, weights, strict=True)) for group, weights in known.items()}
+
+
+def _tables(model: "genm.Model", rows: list[tuple[str, float, float]], n_new: int, n_seen: int) -> None:
+    _table(rows, n_new, n_seen)
+    cells = [(group, *map(console.weight_text, one.values())) for group, one in _by_name(model).items()]
+    if cells:
+        console.print_table("Weights by group", ["group", *model.rankers], cells)
 
 
 def _table(rows: list[tuple[str, float, float]], n_new: int, n_seen: int) -> None:

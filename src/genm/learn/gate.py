@@ -1,9 +1,9 @@
 """A gate: weights of each query from its own features, by ascent on the smoothed MAP (experimental).
 
 The gate (`genm.gating`) adds a linear function of a query's features to the logarithms of the global weights. Its
-coefficients maximise the smoothed MAP less a ridge penalty, which pulls towards the global weights. The ridge is
-chosen by cross-validation inside the training queries, and the gate is used only if its gain over the global
-weights exceeds 1.28 standard errors there.
+coefficients maximise the smoothed MAP less a ridge penalty, which pulls towards the global weights. The gate is
+used only if its gain over the global weights exceeds 1.28 standard errors in cross-validation inside the training
+queries.
 
 D is the derivative of a query's smoothed AP by its logits. The kernels know one vector of weights for all queries;
 with a query's scores multiplied by its weights, the gradient at weights of 1 is g_k = w_k dAP/dw_k, and

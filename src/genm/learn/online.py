@@ -1,5 +1,6 @@
 """gEnM.ON: weights from a stream of judged queries."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Self
 
@@ -13,11 +14,12 @@ from genm._math.tiles import Tiles, build_tiles, take
 from genm._typing import Floats
 from genm.align import Aligned, AlignedOrRuns, as_aligned
 from genm.errors import InputError, ModelError
+from genm.grouping import Grouping, count_groups
 from genm.learn.base import Fuser, Step
 from genm.learn.batch import check_stopping
 from genm.learn.objectives import Beta, Problem, beta_of, check_beta
 from genm.learn.starts import STRIDE, Schedule, Starts, check_free, check_schedule, starting_points
-from genm.model import Model, OnlineState
+from genm.model import Groups, GroupWeights, Model, OnlineState
 from genm.records import Qrels, check_kind
 
 
@@ -183,13 +185,52 @@ class OnlineFuser(Fuser):
         )
 
 
-def update_model(model: Model, aligned: Aligned) -> Model:
+def update_model(model: Model, aligned: Aligned, groups: Sequence[str | None] | None = None) -> Model:
     """Return the model after one step for each new judged query, in their order: what `genm update` does.
 
     The model must have been learned by OnlineFuser, and `aligned` must be aligned for it (`Model.align`). Updates
     in parts give the same weights, to the bit, as one long stream. The figures of the training belong to the old
     weights and are dropped.
+
+    `groups` names the group of each query. A query of a group moves the global weights and those of its group; a
+    new group starts where the global stream stands at its first query. A gate stays as it was learned.
     """
     fuser = OnlineFuser.from_model(model).partial_fit(aligned)
     now = fuser.to_model()
-    return replace(model, weights=now.weights, online=now.online, training={})
+    updated = replace(model, weights=now.weights, online=now.online, training={})
+    return updated if groups is None else replace(updated, groups=_updated_groups(model, aligned, groups))
+
+
+def _updated_groups(model: Model, aligned: Aligned, groups: Sequence[str | None]) -> Groups:
+    """Return the weights of every group after the steps of its own queries."""
+    if len(groups) != len(aligned.queries):
+        raise InputError(f"groups: expected one for each of {len(aligned.queries)} queries; found {len(groups)}.")
+    before = Groups(Grouping(), ()) if model.groups is None else model.groups
+    members = {one.name: one for one in before.members}
+    n_relevant = aligned.n_relevant(model.relevance_level)
+    for name in count_groups(groups):
+        chosen = np.flatnonzero([group == name for group in groups])
+        member = members.get(name, GroupWeights(name, ()))
+        if member.online is None:  # its stream begins where the global one stands at the group's first query
+            earlier = aligned.select(np.arange(chosen[0]))
+            reached = OnlineFuser.from_model(model).partial_fit(earlier).to_model()
+            weights = member.weights or reached.weights
+            member = replace(member, weights=weights, online=_state_at(reached, weights))
+        stream = replace(model, weights=member.weights, online=member.online)
+        after = OnlineFuser.from_model(stream).partial_fit(aligned.select(chosen)).to_model()
+        n_taught = int((n_relevant[chosen] > 0).sum())
+        members[name] = GroupWeights(name, after.weights, member.n_queries + n_taught, after.online)
+    return replace(before, members=tuple(members.values()))
+
+
+def _state_at(model: Model, weights: tuple[float, ...]) -> OnlineState:
+    """Return the state of the model's stream, or one as if that stream had led to these weights."""
+    state = model.online
+    assert state is not None
+    if weights == model.weights:
+        return state
+    if state.schedule != "adaptive":
+        return replace(state, raw_weights=weights)
+    gradients, total = state.memory[:2]
+    memory = (gradients, total, *(total * weight for weight in weights))
+    return replace(state, raw_weights=weights, memory=memory)

@@ -17,6 +17,7 @@ from genm._math.fusion import weighted_sum
 from genm._math.scaling import scale_lists
 from genm._typing import Floats
 from genm.align import UNJUDGED, Aligned
+from genm.grouping import TEXT
 from genm.ids import Ids
 from genm.model import Model
 from genm.normalizers import kernel_rules
@@ -102,6 +103,22 @@ class Fusion:
         absent = [k for name, k in self._column.items() if name not in names]
         normalized[:, absent] = 0.0
         return QueryScores(docs, is_sorted, raw, retrieved, normalized)
+
+    def group_of(self, group: str | None, text: str | None, columns: Mapping[str, str] | None) -> str | None:
+        """Return the query's group if the model has weights for it, given or found by the model's rules."""
+        groups = self.model.groups
+        if groups is None:
+            return None
+        known = {**(columns or {}), **({} if text is None else {TEXT: text})}
+        found = group if group is not None else groups.grouping.group_of(known)
+        return found if found in groups.weights else None
+
+    def gated_weights(self, query: QueryScores, text: str | None, columns: Mapping[str, str] | None) -> Floats:
+        """Return the weights that the model's gate gives a query."""
+        assert self.model.gate is not None
+        known = {**(columns or {}), **({} if text is None else {TEXT: text})}
+        weights, _ = self.model.gate.weights(self.aligned(query, {}), {_ONE_QUERY[0]: known})
+        return np.asarray(weights[0])
 
     def aligned(self, query: QueryScores, relevance: Mapping[str, int], weight: float = 1.0) -> Aligned:
         """Return the query as the learners take it: with judgments, and without the ids that they never read."""

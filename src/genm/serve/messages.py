@@ -50,6 +50,12 @@ class FuseRequest(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     top: Positive | None = None
     explain: bool = False
     """Whether to add what each ranker contributed to each score."""
+    group: Name | None = None
+    """The query's group, where the model has weights by group."""
+    text: Annotated[str, msgspec.Meta(max_length=10_000)] | None = None
+    """The query's text, which the rules of groups and a per-query gate read."""
+    columns: dict[Name, str] | None = None
+    """Further columns of the query, which they may read as well."""
 
 
 class FuseAnswer(msgspec.Struct, omit_defaults=True):
@@ -61,6 +67,8 @@ class FuseAnswer(msgspec.Struct, omit_defaults=True):
     results: list[tuple[str, float]] | None = None
     doc_ids: list[str] | None = None
     scores: list[float] | None = None
+    group: str | None = None
+    """The group whose weights were used; left out for the global weights."""
     contributions: dict[str, list[float]] | None = None
     """For each ranker, weight times normalised score of each document, in the order of the results."""
 

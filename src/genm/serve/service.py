@@ -149,9 +149,18 @@ class Service:
             used = self._weights(request.version)
             version, weights = used.version, np.array(used.vector)
         query = self.fusion.join(request.runs, request.rankers)
+        group = None
+        if request.weights is None and request.version is None:
+            group = self.fusion.group_of(request.group, request.text, request.columns)
+            if group is not None and self.model.groups is not None:
+                weights = np.array(self.model.groups.weights[group])
+            elif self.model.gate is not None:
+                weights = self.fusion.gated_weights(query, request.text, request.columns)
+            else:
+                pass  # the global weights
         order, fused = query.fuse(weights, request.top)
         doc_ids, scores = query.doc_ids_of(order), fused[order].tolist()
-        answer = FuseAnswer(version, request.query_id)
+        answer = FuseAnswer(version, request.query_id, group=group)
         if all(isinstance(one, Columns) for one in request.runs.values()):
             answer.doc_ids, answer.scores = doc_ids, scores
         else:
