@@ -133,11 +133,11 @@ def _scale_queries(
                 gap = values[0] if n > 0 else 0.0
                 for i in range(1, n):
                     gap = min(gap, values[i])
-            i = np.int64(0)
+            at = np.int64(0)
             for row in range(begin, end):
-                value, held = values[i], retrieved[row, k]
+                value, held = values[at], retrieved[row, k]
                 scores[row, k] = value if held else gap
-                i += np.int64(held)
+                at += np.int64(held)
 
 
 @kernel
