@@ -81,7 +81,7 @@ def smooth_ap(
 
     def work(low: int, high: int) -> None:
         blocks, ranks = blocks_of(tiles, low, high, keep=order > 0)
-        dR = np.empty((len(ranks.s) if order == 2 else 0, n_rankers + 1))
+        dR = np.empty((len(ranks.s) if order == 2 else 0, -(-(n_rankers + 1) // 8) * 8))
         for first, last in blocks:
             rank_range(first, last, store, scaled, sharpness, reach, ranks, value)
             if smooth_j:

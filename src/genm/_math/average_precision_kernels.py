@@ -534,7 +534,7 @@ class HessianSums(NamedTuple):
 
 @part()
 def _sum_moments(E: Floats, begins: int, X: Floats, moments: Floats) -> None:
-    """Set moments[k, i] to the sum over the tile's documents of E^(i+1) X_k; its E lie at `begins`."""
+    """Set moments[i, k] to the sum over the tile's documents of E^(i+1) X_k; its E lie at `begins`."""
     for k in range(len(X)):
         m1, m2, m3, m4 = fill(0.0), fill(0.0), fill(0.0), fill(0.0)
         for d in range(0, 64, 8):
@@ -544,18 +544,20 @@ def _sum_moments(E: Floats, begins: int, X: Floats, moments: Floats) -> None:
             m2 += e2 * x
             m3 += e2 * ex
             m4 += e2 * (e2 * x)
-        moments[k, 0], moments[k, 1], moments[k, 2], moments[k, 3] = total(m1), total(m2), total(m3), total(m4)
+        moments[0, k], moments[1, k], moments[2, k], moments[3, k] = total(m1), total(m2), total(m3), total(m4)
 
 
 @part()
 def _add_series_moments(v: float, sign: float, moments: Floats, P: Floats, T: Floats, j: int) -> None:
     """Add the series of sum_d w X to P_j and of sum_d h X to T_j."""
-    v2 = v * v
+    v2, width = v * v, moments.shape[1]
     v3, v4 = v * v2, v2 * v2
-    for k in range(len(moments)):
-        m1, m2, m3, m4 = v * moments[k, 0], v2 * moments[k, 1], v3 * moments[k, 2], v4 * moments[k, 3]
-        P[j, k] += m1 - 2.0 * m2 + 3.0 * m3 - 4.0 * m4
-        T[j, k] += sign * (m1 - 4.0 * m2 + 9.0 * m3 - 16.0 * m4)
+    for k in range(0, width, 8):
+        m1, m2 = v * load(moments, k), v2 * load(moments, width + k)
+        m3, m4 = v3 * load(moments, 2 * width + k), v4 * load(moments, 3 * width + k)
+        at = width * j + k
+        store(P, at, load(P, at) + (m1 - 2.0 * m2 + 3.0 * m3 - 4.0 * m4))
+        store(T, at, load(T, at) + sign * (m1 - 4.0 * m2 + 9.0 * m3 - 16.0 * m4))
 
 
 @part()
@@ -618,7 +620,10 @@ def _close_ranks(x: Floats, C: float, D: float, P: Floats, T: Floats, j: int, H:
 def hessian_range(
     low: int, high: int, store: Store, ranks: Ranks, b: float, gradients: Floats, dR: Floats, sums: HessianSums
 ) -> None:
-    """Fill the gradients of the queries low:high and the dR_j of the block; add Hessians to the sums."""
+    """Fill the gradients of the queries low:high and the dR_j of the block; add Hessians to the sums.
+
+    Rows of dR hold K + 1 numbers and are as long as a multiple of eight.
+    """
     hessians, query_weights, chunks = sums
     P = dR
     order, s, J, R, E, cuts, G = ranks.order, ranks.s, ranks.J, ranks.R, ranks.E, ranks.cuts, ranks.G
@@ -626,7 +631,7 @@ def hessian_range(
     relevant, spans = store.relevant, store.relevant_spans
     n_rankers = gradients.shape[1]
     g, h, u = np.empty(64), np.empty(64), np.empty(64)
-    X, moments = np.empty((n_rankers + 1, 64)), np.empty((n_rankers + 1, 4))
+    X, moments = np.empty((n_rankers + 1, 64)), np.zeros((4, P.shape[1]))
     shift, x, H = np.empty(n_rankers), np.empty(n_rankers), np.empty((n_rankers, n_rankers))
     T, v = np.empty(P.shape), np.empty(len(s))
     for d in range(64):
@@ -641,7 +646,7 @@ def hessian_range(
             for other in range(k + 1):
                 H[k, other] = 0.0
         for j in range(at, at + n):
-            for k in range(n_rankers + 1):
+            for k in range(P.shape[1]):
                 P[j, k], T[j, k] = 0.0, 0.0
         for tile in range(tile_spans[q, 0], tile_spans[q, 1]):
             c0, c1, c2, c3 = cuts[t, 0], cuts[t, 1], cuts[t, 2], cuts[t, 3]
