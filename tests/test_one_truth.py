@@ -1,6 +1,7 @@
 """One dataset through fit, report, explain, sliders and export: the same quantity is the same number everywhere."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from genm.align import align_runs
 from genm.cli.console import Format
 from genm.cli.fit import _show
 from genm.evaluate import evaluate_aligned
+from genm.evidence import evidence_path, load_evidence
 from genm.explain import Figure, explain_model, sentences, verdict_of
 from genm.export import export_model
 from genm.ids import Ids
@@ -118,6 +120,15 @@ def test_losses_and_verdicts_are_those_of_explain(places):
         assert part.loss == own.loss
         assert (row["loss"], row["low"], row["high"]) == (own.loss.value, own.loss.joint_low, own.loss.joint_high)
         assert row["verdict"] == losses.verdicts[own.name] == verdict_of(part.loss, worth.margin)
+
+
+def test_the_file_beside_the_model_keeps_the_losses(places, tmp_path):
+    trained, model, aligned, report, _ = places
+    trained.save(tmp_path / "model.json")
+    kept = load_evidence(evidence_path(tmp_path / "model.json"))
+    assert (kept.without == trained.losses().per_query).all()
+    assert build_report(aligned, model, kept)["verdicts"] == report["verdicts"]
+    assert build_report(aligned, model, replace(kept, without=None))["verdicts"] == report["verdicts"]
 
 
 def test_what_is_lost_in_proportion_is_what_explain_prints(places):

@@ -143,7 +143,9 @@ class Trained:
             raise InputError("there is no evidence without judgments. Train with qrels.")
         if self._kept is None:
             fuser = _without_proof(self.fuser)
-            self._kept = keep_evidence(self.aligned, fuser, self.evidence, seed=self.seed, progress=progress)
+            kept = keep_evidence(self.aligned, fuser, self.evidence, seed=self.seed, progress=progress)
+            losses = self.losses(progress=progress)
+            self._kept = kept if losses is None else replace(kept, without=losses.per_query)
         return self._kept
 
     def losses(self, *, progress: Progress = silent) -> Losses | None:

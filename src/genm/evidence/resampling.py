@@ -212,6 +212,9 @@ class Kept:
     evidence: Evidence
     refits: Refits
     fewer: FewerQueries
+    without: Floats | None = None
+    """(K + 1, queries) held-out values of all rankers, then without each of them, learned alike
+    (`genm.explain.Losses`); None where they were not computed."""
 
 
 def keep_evidence(

@@ -92,6 +92,8 @@ class _EvidenceFile(Strict, frozen=True):
     gains: dict[str, _Gain]
     refits: _RefitRows
     fewer: _FewerRows
+    without: tuple[_Numbers, ...] = ()
+    """Empty where it was not computed; files of earlier releases lack it."""
 
 
 def evidence_path(model_path: str | Path) -> Path:
@@ -169,6 +171,7 @@ def evidence_to_json(kept: Kept) -> dict[str, Any]:
             "n_queries": kept.fewer.n_queries.tolist(),
             "per_query": kept.fewer.per_query.tolist(),
         },
+        "without": [] if kept.without is None else kept.without.tolist(),
     }
 
 
@@ -258,6 +261,7 @@ def evidence_from_json(document: object, place: str = "evidence") -> Kept:
             _rows(fewer.per_query, len(fewer.n_queries), n, f"{place}: fewer.per_query"),
             fewer.note,
         ),
+        without=_rows(file.without, n_rankers + 1, n, f"{place}: without") if file.without else None,
     )
 
 

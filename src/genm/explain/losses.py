@@ -10,12 +10,13 @@ from typing import Literal, Protocol
 
 import numpy as np
 
+from genm._math.linear_algebra import weighted_mean
 from genm._typing import Floats
 from genm.align import Aligned
 from genm.errors import InputError
 from genm.evaluate import Measure, compare_runs
 from genm.explain.attribution import measure_of
-from genm.explain.subset_choice import joint_interval, weighted
+from genm.explain.subset_choice import joint_interval
 from genm.explain.subsets import SHARED, SubsetValues, options_for
 from genm.formatting import listed
 from genm.learn import find_method, is_method, make_fuser
@@ -104,7 +105,7 @@ class RankerLoss:
     """Of the loss, by the paired Wilcoxon test, corrected over the rankers by Holm's method. It decides nothing."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Losses:
     """What leaving each ranker out costs on queries held out, and what to do about it."""
 
@@ -117,6 +118,8 @@ class Losses:
     rankers: tuple[RankerLoss, ...]
     confidence: float
     margin: float
+    per_query: Floats
+    """(K + 1, queries) held-out values of all rankers, then without each of them."""
 
     @property
     def verdicts(self) -> dict[str, Verdict]:
@@ -149,24 +152,47 @@ def measure_losses(
 ) -> Losses:
     """Leave out each ranker in turn, learn the others again, and measure the loss on queries held out."""
     values = SubsetValues(aligned, method=method, measure=measure, folds=folds, seed=seed, progress=progress)
+    return _losses(aligned, method, measure, values.folds, confidence, margin, held_out_without(values))
+
+
+def model_losses(
+    model: Model,
+    aligned: Aligned,
+    *,
+    folds: int = 5,
+    seed: int = 0,
+    per_query: Floats | None = None,
+    progress: Progress = silent,
+) -> Losses:
+    """Return the losses by the model's own method and measure; `aligned` must be aligned for the model.
+
+    `per_query` are the held-out values (`Losses.per_query`) where they are known: nothing is learned then.
+    """
+    measure = measure_of(model, None)
+    if per_query is not None:
+        return _losses(aligned, model.method, measure, folds, 0.95, NEGLIGIBLE_LOSS, per_query)
+    return measure_losses(aligned, method=model.method, measure=measure, folds=folds, seed=seed, progress=progress)
+
+
+def _losses(
+    aligned: Aligned,
+    method: str,
+    measure: Measure,
+    folds: int,
+    confidence: float,
+    margin: float,
+    per_query: Floats,
+) -> Losses:
     return Losses(
         measure=measure,
         method=method,
         n_queries=len(aligned.queries),
-        folds=values.folds,
-        value=values.mean(values.everyone),
-        rankers=losses_of(values, confidence),
+        folds=folds,
+        value=weighted_mean(per_query[0], aligned.query_weights),
+        rankers=losses_of(aligned, per_query, confidence),
         confidence=confidence,
         margin=margin,
-    )
-
-
-def model_losses(
-    model: Model, aligned: Aligned, *, folds: int = 5, seed: int = 0, progress: Progress = silent
-) -> Losses:
-    """Return the losses by the model's own method and measure; `aligned` must be aligned for the model."""
-    return measure_losses(
-        aligned, method=model.method, measure=measure_of(model, None), folds=folds, seed=seed, progress=progress
+        per_query=per_query,
     )
 
 
@@ -197,19 +223,24 @@ def why_no_losses(model: Model, aligned: Aligned) -> str:
     return ""
 
 
-def losses_of(values: SubsetValues, confidence: float) -> tuple[RankerLoss, ...]:
-    """Return the loss without each ranker."""
-    everyone, n_rankers = values.everyone, len(values.aligned.rankers)
-    without = [everyone & ~(1 << k) for k in range(n_rankers)]
-    values.learn([everyone, *without])
-    columns = np.stack([weighted(values, everyone) - weighted(values, subset) for subset in without], axis=1)
+def held_out_without(values: SubsetValues) -> Floats:
+    """Return (K + 1, queries) held-out values of all rankers, then without each of them."""
+    everyone = values.everyone
+    subsets = [everyone, *(everyone & ~(1 << k) for k in range(len(values.aligned.rankers)))]
+    values.learn(subsets)
+    return np.array([values.per_query(subset) for subset in subsets])
+
+
+def losses_of(aligned: Aligned, per_query: Floats, confidence: float) -> tuple[RankerLoss, ...]:
+    """Return the loss without each ranker, from what `held_out_without` returns."""
+    scaled = per_query * (aligned.query_weights / aligned.query_weights.mean())  # a plain mean is the weighted one
+    columns = np.ascontiguousarray((scaled[0] - scaled[1:]).T)
     tested = {"nothing": np.zeros(len(columns)), **{f"{c}": column for c, column in enumerate(columns.T)}}
     tests = compare_runs(tested, tests=("wilcoxon",), n_resamples=1).contrasts
+    figures = figures_of(columns, confidence, len(aligned.rankers))
     return tuple(
         RankerLoss(name, figure, test.corrected["wilcoxon"])
-        for name, figure, test in zip(
-            values.aligned.rankers, figures_of(columns, confidence, n_rankers), tests, strict=True
-        )
+        for name, figure, test in zip(aligned.rankers, figures, tests, strict=True)
     )
 
 

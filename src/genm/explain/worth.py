@@ -19,7 +19,7 @@ from genm.evaluate import Measure, MeasureLike, parse_measure
 from genm.evidence import fingerprint
 from genm.explain.agreement import Agreement, rank_agreement
 from genm.explain.attribution import QueryGains, gains_by_query, measure_of
-from genm.explain.losses import NEGLIGIBLE_LOSS, Figure, figures_of, losses_of
+from genm.explain.losses import NEGLIGIBLE_LOSS, Figure, figures_of, held_out_without, losses_of
 from genm.explain.subset_choice import Choice, choose_exhaustively, choose_greedily, weighted
 from genm.explain.subsets import SubsetValues
 from genm.learn import is_method
@@ -159,7 +159,7 @@ def measure_worth(
         shapley, errors = shapley_values(n_rankers, lambda s: weighted(values, s)).T, np.zeros(n_rankers)
     else:
         shapley, errors = _sampled(values, orders, seed)
-    losses = losses_of(values, confidence)
+    losses = losses_of(aligned, held_out_without(values), confidence)
     values.learn(1 << k for k in range(n_rankers))
     shares = figures_of(shapley, confidence, n_rankers)
     parts = tuple(
