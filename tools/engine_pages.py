@@ -106,7 +106,7 @@ def overview() -> str:
             "Learned weights are valid only if the engine normalises scores, cuts lists and fills gaps as in",
             "training. `genm fit --target NAME` trains under the rules of an engine. `genm export --to NAME`",
             "writes the request, pipeline or code for the engine. It refuses a model if the engine would rank",
-            "differently.",
+            "differently. [`genm pull`](../pull.md) asks an engine for the lists to learn from.",
             "",
             "By default, training uses the first normaliser in the table. `--technique` selects another, for all",
             "rankers or as `RANKER=NORMALISER`. `--window` sets how many documents of each ranker the engine uses.",

@@ -1,13 +1,17 @@
 import tomllib
+from contextlib import suppress
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from genm.connect import example_config, read_config
+from genm.connect import PullConfig, example_config, read_config
 from genm.connect.config import digests
 from genm.connect.registry import ENGINES
 from genm.connect.templates import names_in
-from genm.errors import InputError
+from genm.errors import GenmError, InputError
 
+KEYS = (*PullConfig.__struct_fields__, "search", "file", "format", "user", "password", "ca", "verify", "a", "")
 SMALL = {"engine": "solr", "address": "http://x", "rankers": {"a": {"search": {"query": "$query"}}}}
 
 
@@ -51,6 +55,24 @@ def test_a_wrong_configuration_is_refused_with_its_place(change, message):
     with pytest.raises(InputError, match=message) as caught:
         read_config({**SMALL, **change}, place="pull.toml")
     assert "hunter2" not in str(caught.value)
+
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=5)
+    | st.sampled_from(["$query", "log"]),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=5))
+def test_no_configuration_breaks_the_reader(change):
+    with suppress(GenmError):
+        read_config({**SMALL, **change})
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,8 @@
 """Pulling as a whole: retries, resuming, failures, changes, and what is written."""
 
+import errno
 import json
+import os
 import threading
 
 import pytest
@@ -204,11 +206,35 @@ def test_resuming_something_else_is_refused_with_what_differs(tmp_path):
         pull({"a": ranked}, QUERIES, tmp_path, resume=True, duplicates="max")
 
 
-@pytest.mark.parametrize("content", [b"", b"[]\n", b'{"format": "other"}\n', b"\xff\n"])
+@pytest.mark.parametrize("content", [b"my notes", b"[]\n", b'{"format": "other"}\n', b"\xff\n"])
 def test_another_file_in_place_of_the_journal_is_refused(tmp_path, content):
     (tmp_path / "pull.journal").write_bytes(content)
     with pytest.raises(InputError, match="Remove the file"):
         pull({"a": ranked}, QUERIES, tmp_path, resume=True)
+
+
+@pytest.mark.parametrize("content", [b"", b'{"for', b'{"format": "genm pull journal", "vers'])
+def test_a_process_that_was_killed_at_the_head_leaves_nothing_to_resume(tmp_path, content):
+    (tmp_path / "pull.journal").write_bytes(content)
+    assert len(pull({"a": ranked}, QUERIES, tmp_path, resume=True).runs["a"]) == 6
+
+
+def test_a_full_disk_is_said_and_what_is_finished_is_kept(tmp_path, monkeypatch):
+    written, write = [], os.write
+
+    def full(handle, data):
+        written.append(bytes(data))
+        if len(written) == 4:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(handle, data[: len(data) // 2 + 1])  # a write may be short
+
+    with monkeypatch.context() as patch:
+        patch.setattr("genm.connect.journal.os.write", full)
+        with pytest.raises(
+            InputError, match=r"pull\.journal: .*No space left on device\. Make space, then --resume"
+        ):
+            pull({"a": ranked}, QUERIES, tmp_path)
+    assert pull({"a": ranked}, QUERIES, tmp_path, resume=True).runs == pull({"a": ranked}, QUERIES).runs
 
 
 @pytest.mark.parametrize("line", [b"{}", b"no", b'{"ranker": "a", "query": "q0", "hits": [["d1"]]}', b"[1]"])

@@ -17,6 +17,7 @@ from genm.errors import InputError
 
 FORMAT, VERSION = "genm pull journal", 1
 NAME = "pull.journal"
+_BEGINNING = f'{{"format": "{FORMAT}"'.encode()
 Key = tuple[str, str]
 """Ranker and query id."""
 
@@ -48,14 +49,24 @@ class Journal:
                 "--resume, or "
                 "remove the file to start again."
             )
-        file = self.path.open("xb")
-        head = {"format": FORMAT, "version": VERSION, "digests": dict(digests), "state": self.state}
-        self._write(file, head)
+        return self._begun(digests)
+
+    def _begun(self, digests: Mapping[str, str]) -> IO[bytes]:
+        """Open an empty journal and write its head."""
+        file = self.path.open("wb", buffering=0)
+        try:
+            head = {"format": FORMAT, "version": VERSION, "digests": dict(digests), "state": self.state}
+            self._write(file, head)
+        except BaseException:
+            file.close()
+            raise
         return file
 
     def _resumed(self, digests: Mapping[str, str]) -> IO[bytes]:
         content = self.path.read_bytes()
         whole = content.rfind(b"\n") + 1
+        if not whole and _BEGINNING.startswith(content[: len(_BEGINNING)]):
+            return self._begun(digests)  # the process was killed while it wrote the head
         lines = content[:whole].split(b"\n")[:-1]
         head = self._parsed(lines[0], 1) if lines else {}
         if head.get("format") != FORMAT or head.get("version") != VERSION:
@@ -81,7 +92,7 @@ class Journal:
             except (KeyError, TypeError, ValueError):
                 raise self._broken(number) from None
             self._seen_texts |= answer.texts.keys()
-        file = self.path.open("r+b")
+        file = self.path.open("r+b", buffering=0)
         file.truncate(whole)
         file.seek(whole)
         return file
@@ -112,8 +123,9 @@ class Journal:
 
     def _write(self, file: IO[bytes], entry: dict[str, Any]) -> None:
         try:
-            file.write(json.dumps(entry, ensure_ascii=True).encode() + b"\n")
-            file.flush()
+            left = memoryview(json.dumps(entry, ensure_ascii=True).encode() + b"\n")
+            while left:
+                left = left[os.write(file.fileno(), left) :]
             os.fsync(file.fileno())
         except OSError as error:
             raise InputError(
