@@ -189,7 +189,7 @@ def test_the_list_names_every_engine(genm):
 
 def test_the_list_tells_who_takes_a_model_exactly(genm, learned):
     rows = json.loads(genm("export", "--list", learned, "--format", "json").out)
-    assert [row["name"] for row in rows if row["exact"]] == ["weaviate", "pgvector", "llamaindex"]
+    assert [row["name"] for row in rows if row["exact"]] == ["weaviate", "pgvector", "sqlite", "llamaindex"]
     assert all(row["exact"] == (not row["reasons"]) for row in rows)
     for row in rows:  # and so does the verb itself
         assert genm("export", "--to", row["name"], learned).code == (0 if row["exact"] else 2)

@@ -42,6 +42,20 @@ def logistic(*scores: float) -> Scores:
 SIGMOID: Row = (logistic(6, 4, 2), logistic(6, 4), logistic(2, 2), logistic(7)[0], 0.0)
 FAR, NEAR = 2 / sqrt(8 / 3), 1.0  # deviations from the mean of 6, 4, 2 and of 6, 4, divided by n
 
+SQL: dict[str, Row] = {
+    "minmax": UNIT,
+    "none": RAW,
+    "max": ((1.0, 4 / 6, 2 / 6), (1.0, 4 / 6), (1.0, 1.0), 1.0, 0.0),
+    "sum": ((4 / 6, 2 / 6, 0.0), (1.0, 0.0), (1.0, 1.0), 1.0, 0.0),
+    "zscore": ((FAR, 0.0, -FAR), (NEAR, -NEAR), (1.0, 1.0), 1.0, 0.0),
+    "l2": LENGTH,
+    "rank": ((1.0, 2 / 3, 1 / 3), (1.0, 1 / 2), (1.0, 1 / 2), 1.0, 0.0),
+    "reciprocal": RANKS,
+    "affine": RAW,
+    "atan": ANGLE,
+    "sigmoid": SIGMOID,
+}
+
 CHECKLIST: dict[str, Row] = {
     # a list of equal scores keeps its raw scores
     "elasticsearch minmax": ((1.0, 0.5, 0.0), (1.0, 0.0), (2.0, 2.0), 7.0, 0.0),
@@ -73,6 +87,9 @@ CHECKLIST: dict[str, Row] = {
     "milvus IP": mapped(ANGLE, 1 / pi, 0.5),
     "milvus L2": mapped(ANGLE, 2 / pi, 1.0),
     "milvus norm_score off": RAW,
+    # a list of equal texts adds nothing, of equal vectors the whole weight
+    "lancedb text score": ((1.0, 0.5, 0.0), (1.0, 0.0), (0.0, 0.0), 0.0, 0.0),
+    "lancedb vector score": UNIT,
     "azure rrf": RANKS,
     "solr MinMaxNormalizer": RAW,
     "solr none": RAW,
@@ -82,17 +99,8 @@ CHECKLIST: dict[str, Row] = {
     "mongodb none": RAW,
     "redis none": RAW,
     "redis cosine": HALVES,
-    "pgvector minmax": UNIT,
-    "pgvector none": RAW,
-    "pgvector max": ((1.0, 4 / 6, 2 / 6), (1.0, 4 / 6), (1.0, 1.0), 1.0, 0.0),
-    "pgvector sum": ((4 / 6, 2 / 6, 0.0), (1.0, 0.0), (1.0, 1.0), 1.0, 0.0),
-    "pgvector zscore": ((FAR, 0.0, -FAR), (NEAR, -NEAR), (1.0, 1.0), 1.0, 0.0),
-    "pgvector l2": LENGTH,
-    "pgvector rank": ((1.0, 2 / 3, 1 / 3), (1.0, 1 / 2), (1.0, 1 / 2), 1.0, 0.0),
-    "pgvector reciprocal": RANKS,
-    "pgvector affine": RAW,
-    "pgvector atan": ANGLE,
-    "pgvector sigmoid": SIGMOID,
+    **{f"pgvector {kind}": row for kind, row in SQL.items()},
+    **{f"sqlite {kind}": row for kind, row in SQL.items()},
     "langchain rrf": RANKS,
     "llamaindex relative_score": UNIT,
     # three deviations below the mean are 0, three above it 1
@@ -145,9 +153,12 @@ def scored(
     It is simulated, and held against genm's own fusion: of a reranker only where all have all candidates.
     """
     weights = (0.5, 0.5) if target.weights.equal else (1.0, 0.0)
-    made = model(technique.normalizer, weights, ("text", "dense"), None if target.window.rerank else depth)
+    others = [one.normalizer for one in target.techniques if one.type not in ("", technique.type)]
+    each = [technique.normalizer, *(others or [technique.normalizer])][:2]
+    kinds = ("vector", "text") if technique.type == "vector" else ("text", "vector")
+    made = model(each, weights, ("text", "dense"), None if target.window.rerank else depth)
     has_types = "type" in {setting.name for setting in target.ranker_settings}
-    said = {"text.type": "text", "dense.type": "vector"} if has_types else {}
+    said = {"text.type": kinds[0], "dense.type": kinds[1]} if has_types else {}
     if "size" in {setting.name for setting in target.settings}:
         said["size"] = "1"
     docs, second = [*scores, other] if other else [*scores], {other: 1.0} if other else {}

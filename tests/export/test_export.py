@@ -28,7 +28,7 @@ def test_the_refusal_gives_reason_remedy_and_who_could() -> None:
     message = str(caught.value)
     assert "bm25 and dense gives a list of equal scores 1, not its raw scores" in message
     assert "Nearest exact way: fit again with --target elasticsearch" in message
-    assert "goes exactly to weaviate, pgvector, llamaindex" in message
+    assert "goes exactly to weaviate, pgvector, sqlite, llamaindex" in message
     assert caught.value.code == "export"
     assert isinstance(caught.value, InputError)
 
@@ -48,7 +48,7 @@ def test_unknown_targets_are_listed() -> None:
 def test_exact_targets_are_those_without_reasons() -> None:
     made = model(Normalizer("reciprocal", k=60.0))
     exact = exact_targets(made)
-    assert exact == ("elasticsearch-rrf", "opensearch-rrf", "azure", "pgvector", "langchain", "haystack")
+    assert exact == ("elasticsearch-rrf", "opensearch-rrf", "azure", "pgvector", "sqlite", "langchain", "haystack")
     assert all(why_not(made, name) == () for name in exact)
 
 
@@ -66,7 +66,7 @@ def test_the_obstacles_are_what_stands_in_the_way_of_an_export() -> None:
 
 def test_everything_goes_to_sql() -> None:
     odd = Normalizer("zscore", ddof=1.0, floor=-1.0, constant="raw", missing="minimum", scale=0.1)
-    assert exact_targets(model([odd, Normalizer("rank")])) == ("pgvector",)
+    assert exact_targets(model([odd, Normalizer("rank")])) == ("pgvector", "sqlite")
 
 
 @pytest.mark.parametrize("name", targets())
@@ -87,7 +87,7 @@ def test_an_approximate_export_always_has_a_text_and_a_loss(name: str, normalize
     lists = {"bm25": {"q": {"a": 3.0, "b": 1.0, "c": 0.5}}, "dense": {"q": {"b": 0.9, "c": 0.1}}}
     loss = measured_loss(made, name, {ranker: run_from_dict(table, name=ranker) for ranker, table in lists.items()})
     assert 0.0 <= loss.share <= 1.0
-    if name != "pgvector":
+    if name not in ("pgvector", "sqlite"):
         assert exported.notes[0].code == "approximate"
 
 
@@ -97,8 +97,10 @@ def test_every_target_is_complete(name: str) -> None:
     assert target.name == name
     assert target.notes
     assert target.sources
+    assert target.tested
     assert target.guide.index.strip()
-    made = model(target.normalizer, weights=(0.5, 0.5), depth=None if target.window.rerank else 100)
+    own = tuple(training_rules(name, ("bm25", "dense")).normalizers.values())
+    made = model(own, weights=(0.5, 0.5), depth=None if target.window.rerank else 100)
     exported = export_model(made, name)
     assert exported.text.endswith("\n")
     assert exported.file_name == f"learned_{name.replace('-', '_')}.{target.file.suffix}"

@@ -20,14 +20,15 @@ from genm.normalizers import Normalizer, NormalizerKind
 
 ANSWERS = """
 from export.cases import model, simulated, some_lists
-from genm.export import targets
+from genm.export import targets, training_rules
 
 for target in targets().values():
     settings = {f"{name}.type": kind for name, kind in (("bm25", "text"), ("dense", "vector"))
                 if "type" in {setting.name for setting in target.ranker_settings}}
     depth = None if target.window.rerank else max(20, target.window.least)
     weights = (0.5, 0.5) if target.weights.equal else (0.35, 0.65)
-    found = simulated(model(target.normalizer, weights, depth=depth), target.name, some_lists(), settings)
+    own = tuple(training_rules(target.name, ("bm25", "dense")).normalizers.values())
+    found = simulated(model(own, weights, depth=depth), target.name, some_lists(), settings)
     print(target.name, list(found.items()))
 """
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from genm.errors import ExportError
 from genm.export.normalizer_match import Line, Match, at_zero, nearest
 from genm.export.settings import guessed_type, resolved
-from genm.export.target import Order, Part, Target
+from genm.export.target import Order, Part, Target, Technique
 from genm.model import Model
 from genm.normalizers import Normalizer
 from genm.records import Note
@@ -40,10 +40,10 @@ def order_for(
     notes += assumed
     window_given = int(shared["window"]) if shared.get("window") else None
     parts, window = _windowed(parts, target, window_given, reasons, notes)
+    parts = [replace(part, settings=own[part.ranker]) for part in parts]
     parts = _normalised(parts, target, lines or {}, reasons)
     parts = _weighted(parts, target, reasons)
-    settled = tuple(replace(part, settings=own[part.ranker]) for part in parts)
-    return Order(settled, window, shared), reasons, notes
+    return Order(tuple(parts), window, shared), reasons, notes
 
 
 def _weighted_parts(model: Model, target: Target) -> tuple[list[Part], list[Note]]:
@@ -87,14 +87,16 @@ def _kept_parts(
 
 def _normalised(parts: list[Part], target: Target, lines: Mapping[str, Line], reasons: list[Reason]) -> list[Part]:
     usual = [usual_technique(target, part.ranker) for part in parts]
-    matches = [nearest(part.normalizer, target.techniques, word) for part, word in zip(parts, usual, strict=True)]
+    matches = [
+        nearest(part.normalizer, _techniques_for(part, target), word)
+        for part, word in zip(parts, usual, strict=True)
+    ]
     groups = {match.technique.group for match in matches}
     if len(groups) > 1:
         words = ", ".join(f"{p.ranker}: {m.technique.word}" for p, m in zip(parts, matches, strict=True))
         chosen = _heaviest(parts, matches).technique
-        fitting = tuple(t for t in target.techniques if t.group == chosen.group)
         matches = [
-            replace(nearest(part.normalizer, fitting, word), differences=())
+            replace(nearest(part.normalizer, _techniques_for(part, target, chosen.group), word), differences=())
             for part, word in zip(parts, usual, strict=True)
         ]
         reasons.append(
@@ -122,6 +124,12 @@ def _normalised(parts: list[Part], target: Target, lines: Mapping[str, Line], re
         replace(part, normalizer=found.normalizer, technique=found.technique.word)
         for part, found in zip(parts, matches, strict=True)
     ]
+
+
+def _techniques_for(part: Part, target: Target, group: str | None = None) -> tuple[Technique, ...]:
+    """Return the techniques for the kind of query that the ranker is, of one group if it is given."""
+    kind = part.settings.get("type", "")
+    return tuple(t for t in target.techniques if t.type in ("", kind) and group in (None, t.group))
 
 
 def _with_line(found: Match, line: Line | None) -> Match:

@@ -31,6 +31,8 @@ class Technique:
     """slope: any positive multiple of the score, since it can go into the weight; any: any straight line."""
     group: str = ""
     """Techniques of different groups cannot be used together."""
+    type: Literal["", "text", "vector"] = ""
+    """The queries that it is for, where text and vectors are normalised differently."""
     distances: bool = False
     """Whether its scores are the negatives of distances."""
     scores: tuple[float, float] = (-math.inf, math.inf)

@@ -33,5 +33,5 @@ def test_a_new_module_is_all_it_takes(with_new_engine):
 def test_engines_are_listed_in_the_usual_order():
     assert " ".join(targets()) == (
         "elasticsearch elasticsearch-rrf opensearch opensearch-rrf ltr vespa weaviate qdrant qdrant-rrf milvus "
-        "azure solr mongodb redis pgvector langchain llamaindex haystack"
+        "lancedb azure solr mongodb redis pgvector sqlite langchain llamaindex haystack"
     )

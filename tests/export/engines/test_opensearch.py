@@ -15,9 +15,17 @@ def test_the_lowest_document_keeps_a_thousandth() -> None:
 
 
 def test_only_0_becomes_a_thousandth_not_what_is_close_to_it() -> None:
-    fused = simulated(model(MINMAX), "opensearch", [{"a": 10_000.0, "b": 1.0, "c": 0.0}, {}])
+    fused = simulated(model(MINMAX), "opensearch", [{"a": 10_001.0, "b": 2.0, "c": 1.0}, {}])
     assert fused["b"] == pytest.approx(0.35 * 0.0001)
     assert fused["c"] == pytest.approx(0.35 * 0.001)
+
+
+@pytest.mark.parametrize("target", ["opensearch", "opensearch-rrf"])
+def test_a_score_of_0_counts_as_no_match(target: str) -> None:
+    normalizer = MINMAX if target == "opensearch" else ENGINES["opensearch-rrf"]
+    lists = [{"a": 2.0, "b": 1.0, "c": 0.0}, {"b": 3.0}]
+    without = [{"a": 2.0, "b": 1.0}, {"b": 3.0}]
+    assert simulated(model(normalizer), target, lists) == simulated(model(normalizer), target, without)
 
 
 @pytest.mark.parametrize("scores", [{"a": 7.0}, {"a": 7.0, "b": 7.0}])

@@ -33,7 +33,7 @@ def test_each_prefetch_has_its_own_limit() -> None:
 def test_statistics_of_the_list_are_refused() -> None:
     with pytest.raises(ExportError, match=r"bm25 and dense is minmax, not affine \(fixed bounds\)") as caught:
         export_model(model(Normalizer("minmax")), "qdrant")
-    assert "goes exactly to weaviate, pgvector, llamaindex" in str(caught.value)
+    assert "goes exactly to weaviate, pgvector, sqlite, llamaindex" in str(caught.value)
 
 
 def test_rrf_of_equal_weights_is_the_usual_one() -> None:

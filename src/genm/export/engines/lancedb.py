@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from genm.errors import ExportError
 from genm.export.quoting import PYTHON, py_literal
 from genm.export.settings import FIELD, SIZE, TYPE, one_of_each, size_within
 from genm.export.simulation import add_weighted, top
@@ -15,12 +14,6 @@ _TEXT, _VECTOR = "text score", "vector score"
 def compose(order: Order) -> dict[str, Any]:
     """Return the arguments of the hybrid query."""
     text, dense = one_of_each(order, "LanceDB hybrid search")
-    for part, word in ((text, _TEXT), (dense, _VECTOR)):
-        if part.technique != word:
-            raise ExportError(
-                f"{part.ranker}: expected the technique {word} for a {part.settings['type']} query; found "
-                f"{part.technique}. Fit again with --target lancedb."
-            )
     return {
         "rankers": [part.ranker for part in order.parts],
         "vector_ranker": dense.ranker,
@@ -93,8 +86,8 @@ TARGETS = (
         title="LanceDB linear combination",
         versions="Python, 0.40 and later; releases without lancedb pull request 3437 (2026) return the worst first",
         techniques=(
-            Technique(_TEXT, Normalizer("minmax", constant=0.0)),
-            Technique(_VECTOR, Normalizer("minmax")),
+            Technique(_TEXT, Normalizer("minmax", constant=0.0), type="text"),
+            Technique(_VECTOR, Normalizer("minmax"), type="vector"),
         ),
         words={"text": _TEXT, "vector": _VECTOR},
         window=Window(10),
