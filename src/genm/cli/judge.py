@@ -191,7 +191,7 @@ def llm(
     """Read, plan, say, ask if told to, compare with people."""
     with needs_serve_extra():
         from genm.judge.llm import LanguageModel, judge_by_model, plan_judging
-        from genm.judge.standing import order_for
+        from genm.judge.standing import order_for, weights_by_source
         from genm.judge.store import JudgmentStore
 
     settings = LanguageModel(
@@ -232,6 +232,14 @@ def llm(
             tsv=lambda: rows,
             table=lambda: console.print_table("", ["answers", "number"], rows),
         )  # fmt: skip
+        weights = weights_by_source(loaded, kept.opinions(), level=level)
+        if weights and output is console.Format.table:
+            names = list(next(iter(weights.values())))
+            cells = [
+                (source, *(console.weight_text(by_ranker[name]) for name in names))
+                for source, by_ranker in weights.items()
+            ]
+            console.print_table("weights learned from the pairs that both judged", ["judge", *names], cells)
         if outcome.failures and not outcome.n_judged:
             raise InputError(f"--llm {url}: no pair could be judged. See the notes above.")
 

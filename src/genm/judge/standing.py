@@ -11,7 +11,7 @@ from genm.errors import GenmError
 from genm.judge.estimates import Estimate, estimate_difference
 from genm.judge.pool import align_all, pool
 from genm.judge.session import Order, Pair, Standing
-from genm.judge.store import Judgment, qrels_of
+from genm.judge.store import PERSON, Judgment, Opinion, qrels_of, settle
 from genm.judge.systems import EQUAL, LEARNED, System
 from genm.learn import ExpectedFuser
 from genm.records import Qrels, Run
@@ -63,6 +63,27 @@ def assess(
         NO_GAIN if is_equal else estimate.verdict(),
         "" if is_equal else _outlook(estimate, runs, qrels, compare, level),
     )
+
+
+def weights_by_source(
+    runs: Mapping[str, Run], opinions: Sequence[Opinion], *, level: int = 1
+) -> dict[str, dict[str, float]]:
+    """Return the weights that people's judgments lead to and those of each model, on the pairs that both judged.
+
+    By source: `person`, or `model:` and its name. Without pairs in common there is nothing to compare.
+    """
+    people = [one for one in opinions if one.source == PERSON and one.grade is not None]
+    found: dict[str, dict[str, float]] = {}
+    for source in sorted({one.source for one in opinions if one.source != PERSON}):
+        graded = {one.pair: one for one in opinions if one.source == source and one.grade is not None}
+        shared = graded.keys() & {one.pair for one in people}
+        if not shared:
+            continue
+        for name, said in ((PERSON, people), (source, list(graded.values()))):
+            judged = qrels_of(settle(one for one in said if one.pair in shared))
+            aligned = align_all(runs, judged)
+            found[name] = dict(zip(aligned.rankers, _weights(aligned, level).tolist(), strict=True))
+    return found
 
 
 def _all(judgments: Sequence[Judgment], before: Qrels | None) -> Qrels:
