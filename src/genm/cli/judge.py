@@ -278,7 +278,7 @@ def export(
             f"note: people disagree on {disputed:,} pairs; the lower median grade counts until one is decided."
         )
     if path == options.STDIN:
-        console.print_text(content.decode())
+        console.print_lines(content.decode().removesuffix("\n").split("\n"))
     else:
         with opened(path) as file:
             file.write(content)
