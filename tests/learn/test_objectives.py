@@ -6,7 +6,7 @@ from problems import made_up
 
 from genm.errors import InputError
 from genm.evaluate import evaluate_aligned
-from genm.learn.objectives import Problem, beta_of
+from genm.learn.objectives import MOST_PAIRED, Problem, beta_of, direct_search
 
 
 def test_exact_is_the_evaluators_map() -> None:
@@ -78,3 +78,37 @@ def test_runs_without_judgments_or_a_senseless_beta_are_refused() -> None:
     for beta in (0.0, -1.0, np.inf, np.nan, "wide"):
         with pytest.raises(InputError, match="positive number"):
             Problem(made_up(0), beta=beta)  # type: ignore[arg-type]
+
+
+class Tent:
+    """A measure with its one maximum at known weights, which counts how often it is asked."""
+
+    is_smoothed = False
+
+    def __init__(self, best: np.ndarray) -> None:
+        self.best, self.n_asked = best, 0
+
+    def mean(self, weights: np.ndarray) -> float:
+        assert weights.sum() == pytest.approx(1.0)
+        assert (weights >= 0.0).all()
+        self.n_asked += 1
+        return -float(np.abs(weights - self.best).sum())
+
+
+@pytest.mark.parametrize("n", [2, 4, MOST_PAIRED, MOST_PAIRED + 1, 17])
+def test_a_direct_search_comes_near_the_maximum(n: int) -> None:
+    best = np.random.default_rng(n).dirichlet(np.ones(n))
+    uniform, tent = np.full(n, 1 / n), Tent(best)
+    found = direct_search(tent, uniform, steps=(0.2, 0.1, 0.05, 0.02, 0.01))
+    assert tent.mean(found) > 0.5 * tent.mean(uniform)
+    assert tent.n_asked < 5 * 40 * n  # not the square of the number of rankers
+
+
+@pytest.mark.parametrize("n", [3, 9])
+def test_a_direct_search_stays_at_a_maximum_and_leaves_a_corner(n: int) -> None:
+    corner, inside = np.eye(n)[1], np.full(n, 1 / n)
+    for best in (corner, inside):
+        assert direct_search(Tent(best), best).tolist() == best.tolist()
+    reached = direct_search(Tent(corner), inside)
+    assert reached[1] == pytest.approx(1.0)
+    assert direct_search(Tent(inside), corner)[1] < 0.5

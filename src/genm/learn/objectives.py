@@ -26,6 +26,8 @@ Beta = float | Literal["auto"]
 PAPER_BETA = 200.0
 STEPS = (0.2, 0.1, 0.05, 0.02)
 """How much weight a direct search moves at a time, one step size after the other."""
+MOST_PAIRED = 6
+"""Weights up to which a direct search tries all pairs; of more, each is moved against all others together."""
 
 
 class Problem:
@@ -320,26 +322,48 @@ def with_level(measure: Measure, level: int) -> Measure:
 def direct_search(objective: Objective, start: Floats, *, steps: tuple[float, ...] = STEPS) -> Floats:
     """Maximise the measure itself by moving weight from one ranker to another, in ever smaller steps.
 
-    For measures that have no smoothed form here. Deterministic: pairs are tried in order, the first gain is
-    taken.
+    For measures that have no smoothed form here. More than `MOST_PAIRED` rankers have too many pairs: then weight
+    is moved between each ranker and all others, which keep their proportions. Deterministic: moves are tried in
+    order, the first gain is taken.
     """
     weights, reached, n = start, objective.mean(start), len(start)
+    pairs = [(i, j) for i in range(n) for j in range(n) if i != j]
+    alone = [(i, sign) for i in range(n) for sign in (1, -1)]
     for step in steps:
         moved = True
         while moved:
             moved = False
-            for i in range(n):
-                for j in range(n):
-                    amount = min(step, weights[i])
-                    if i == j or amount <= 0.0:
-                        continue
-                    trial = weights.copy()
-                    trial[i] -= amount
-                    trial[j] += amount
-                    value = objective.mean(trial)
-                    if value > reached + 1e-12:
-                        weights, reached, moved = trial, value, True
+            for move in pairs if n <= MOST_PAIRED else alone:
+                trial = _moved(weights, *move, step) if n <= MOST_PAIRED else _rescaled(weights, *move, step)
+                value = reached if trial is None else objective.mean(trial)
+                if trial is not None and value > reached + 1e-12:
+                    weights, reached, moved = trial, value, True
     return weights
+
+
+def _moved(weights: Floats, i: int, j: int, step: float) -> Floats | None:
+    """Return the weights with `step`, or all there is, moved from ranker i to j; None if there is nothing."""
+    amount = min(step, weights[i])
+    if amount <= 0.0:
+        return None
+    trial = weights.copy()
+    trial[i] -= amount
+    trial[j] += amount
+    return trial
+
+
+def _rescaled(weights: Floats, i: int, sign: int, step: float) -> Floats | None:
+    """Return the weights with ranker i's changed by `step`, within 0 and 1, and the others in proportion.
+
+    None if that changes nothing. A ranker that has all the weight stays, because the others have no proportions.
+    """
+    here = float(weights[i])
+    there = min(max(here + sign * step, 0.0), 1.0)
+    if here >= 1.0 or there == here:
+        return None
+    trial = weights * ((1.0 - there) / (1.0 - here))
+    trial[i] = there
+    return trial
 
 
 def fold_of_queries(n_queries: int, n_folds: int, seed: int) -> NDArray[np.int64]:
