@@ -36,14 +36,23 @@ def proof(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    made = config.stash.get(_PROOF, None)
-    if made is None:
+    """Print a row for each technique, and why an engine did not run."""
+    if not CHOSEN:
         return
-    n_docs, n_queries = len(made.texts.docs), len(made.texts.queries)
-    terminalreporter.section(f"engines ({made.texts.name}: {n_docs} documents, {n_queries} queries)")
+    made = config.stash.get(_PROOF, None)
+    if made is not None:
+        n_docs, n_queries = len(made.texts.docs), len(made.texts.queries)
+        terminalreporter.section(f"engines ({made.texts.name}: {n_docs} documents, {n_queries} queries)")
     terminalreporter.write_line(f"{'engine':16}{'version':16}{'technique':36}{'queries':>8}{'equal top 10':>14}")
-    for row in made.rows:
+    for row in made.rows if made is not None else []:
         line = f"{row.engine:16}{row.version:16}{row.technique:36}{row.n_queries:>8}{row.n_equal:>14}"
         terminalreporter.write_line(line)
-    for name, reason in made.skipped:
-        terminalreporter.write_line(f"{name:16}skipped: {reason}")
+    for report in terminalreporter.stats.get("error", []) + terminalreporter.stats.get("failed", []):
+        terminalreporter.write_line(f"{_engine(report):16}failed: {report.nodeid.rpartition('::')[2]}")
+    skipped = {_engine(report): report.longrepr[2] for report in terminalreporter.stats.get("skipped", [])}
+    for name, reason in skipped.items():
+        terminalreporter.write_line(f"{name:16}skipped: {reason.removeprefix('Skipped: ')}")
+
+
+def _engine(report: pytest.TestReport | pytest.CollectReport) -> str:
+    return Path(report.nodeid.partition("::")[0]).stem.removeprefix("test_")

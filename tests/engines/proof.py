@@ -49,12 +49,11 @@ class Row:
 
 @dataclass
 class Proof:
-    """What an engine is held to; `rows` and `skipped` are shown at the end."""
+    """What an engine is held to; `rows` are shown at the end."""
 
     texts: Texts
     folder: Path
     rows: list[Row] = field(default_factory=list)
-    skipped: list[tuple[str, str]] = field(default_factory=list)
 
     def compare(
         self,

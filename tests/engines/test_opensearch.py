@@ -10,6 +10,9 @@ from engines.differential import DOCS, cases, check
 from engines.downloads import Unavailable, artefacts, java, unpacked
 from engines.proof import Proof
 from engines.servers import call, free_port, serving
+from export.cases import model
+
+from genm.export import export_model, training_rules
 
 PLUGINS = (
     "org.opensearch.transport.Netty4ModulePlugin",
@@ -50,7 +53,6 @@ def opensearch(proof: Proof, tmp_path_factory: pytest.TempPathFactory) -> Iterat
             _fill(address, proof)
             yield address
     except Unavailable as error:
-        proof.skipped.append(("OpenSearch", str(error)))
         pytest.skip(str(error))
 
 
@@ -118,6 +120,19 @@ def test_the_exported_search_ranks_as_the_model(
         single=True,
     )
     assert not differing
+
+
+def test_the_exported_pipeline_is_the_exported_request(opensearch: str, runs: Any, proof: Proof) -> None:
+    """The weights as a pipeline of the server, named by the search, rank as those that the search carries."""
+    made = model(training_rules("opensearch", ("bm25", "dense")).normalizers["bm25"], depth=WINDOW)
+    pipeline = export_model(made, "opensearch", settings={"form": "pipeline"}).text
+    call(f"{opensearch}/_search/pipeline/learned", "PUT", pipeline)
+    for query in list(proof.texts.queries)[:5]:
+        request = json.loads(export_model(made, "opensearch", settings=settings(proof, query)).text)
+        carried = _hits(opensearch, request)
+        del request["search_pipeline"]
+        named = call(f"{opensearch}/articles/_search?search_pipeline=learned", "POST", request)["hits"]["hits"]
+        assert {hit["_id"]: hit["_score"] for hit in named} == carried
 
 
 def given_scores(lists: Sequence[Mapping[str, float]]) -> dict[str, str]:

@@ -23,7 +23,6 @@ def psql(proof: Proof) -> Iterator[Psql]:
                 _fill(run, proof)
                 yield run
                 return
-    proof.skipped.append(("PostgreSQL", reason))
     pytest.skip(reason)
 
 
