@@ -105,7 +105,7 @@ def main() -> None:
                     found.setdefault((users, way), []).append(figures)
     print(f"{'users':10}{'model':14}{'Spearman':>10}{'AUC':>8}{'MAP less true':>15}")
     for (users, way), figures in found.items():
-        correlation, area, loss = np.nanmean(figures, axis=0)
+        correlation, area, loss = np.mean(figures, axis=0)
         print(f"{users:10}{way:14}{correlation:10.3f}{area:8.3f}{loss:15.4f}")
 
 

@@ -368,6 +368,9 @@ CASES: dict[str, Case] = {
     "qrels-mapped": Case(
         lambda folder, lenient: mapped(folder, lenient, "from=0.5"), result={"q1": {"a": 1, "b": 0}}, count=2
     ),
+    "qrels-confidence": Case(
+        qrels("query_id,doc_id,relevance,confidence\nq1,a,1,high\n"), place=":2", result={"q1": {"a": 1}}
+    ),
     "beir-big-number": Case(
         beir(corpus=entry("d1", "one", "T") + entry("d2", "two") + '{"_id": "d3", "n": ' + "9" * 5000 + "}\n"),
         place=r"corpus\.jsonl:3",

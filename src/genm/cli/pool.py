@@ -18,8 +18,8 @@ weights that the judgments so far lead to) or current (those of --current). With
 learning the weights. With --compare and --qrels the command also says what the judgments show so far, with an
 interval that accounts for unjudged documents.
 
-Methods: mtc (minimal test collections), depth (depth-k pooling), mtf (move-to-front), random. -o writes
-tab-separated lines of query and document, or JSON lines if the name ends in .jsonl."""
+Methods: mtc (minimal test collections), depth (the tops of the lists), mtf (move to front), random. -o writes
+lines of query, tab, document, tab, probability, tab, usefulness, or JSON lines if the name ends in .jsonl."""
 EXAMPLES = (
     "genm pool bm25=bm25.trec dense=dense.trec -n 50 -o pairs.tsv",
     "genm pool bm25=b.trec dense=d.trec --qrels q.txt --compare learned,equal",
