@@ -84,6 +84,8 @@ def test_groups_that_are_given_come_first():
         ("other: x", '"other" is the name'),
         ("a: x, a: y", "a name of its own"),
         ("a: [", "expected a regular expression; unterminated"),
+        ("a: [0-\n]", r"bad character range 0-\\n"),
+        ("a: [[a]", "Possible nested set"),
         ("a: " + "x" * 201, "at most 200 characters; found 201"),
         ("a: (x+)+$", "the repeated group"),
         ("a: (x|y)*z", "the repeated group"),

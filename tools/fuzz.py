@@ -41,8 +41,9 @@ from genm.cache import cached
 from genm.cli.app import app
 from genm.errors import GenmError, GenmWarning
 from genm.evidence import load_evidence
+from genm.grouping import parse_grouping
 from genm.model import model_from_json, model_to_json
-from genm.read import read_beir, read_letor, read_query_weights
+from genm.read import read_beir, read_groups, read_letor, read_queries, read_query_weights
 from genm.read.diagnostics import Diagnostics
 from genm.read.sources import open_source
 from genm.read.texts import read_texts
@@ -102,6 +103,9 @@ RATINGS = (
 )
 LETOR = b"2 qid:10 1:0.3 2:0.7 # d1\n0 qid:10 1:0.9 2:-1 #docid = d2 inc = 1\n1 qid:11 2:5e-1 1:0 # d1\n"
 WEIGHTS = b"q1 1\nq2 0.5\nq3 0\n"
+GROUPS = b"q1 id\nq2 long question\n"
+QUERIES = b'id,text,lang\nq1,"red, shoes",en\nq2,two,de\n'
+RULES = b"id: ^[A-Z0-9-]+$, short: words<=2, german: lang=de, x: a{1,3}(?:b|c)?"
 CORPUS = b'{"_id": "d1", "title": "T", "text": "one"}\n{"_id": "d2", "text": "two \\u00e9"}\n'
 DOCS = b"<DOC>\n<DOCNO> d1 </DOCNO>\n<TEXT>one &amp; two</TEXT>\n</DOC>\n<DOC><DOCNO>d2</DOCNO>x</DOC>\n"
 TOPICS = b"<top>\n<num> Number: 301\n<title> a title\n<desc> Description: more\n</top>\n"
@@ -201,6 +205,11 @@ def read_texts_of(content: bytes, *, lenient: bool) -> None:
     """Read texts in whatever form they seem to have."""
     report = Diagnostics("fuzz", lenient=lenient)
     read_texts(open_source(io.BytesIO(content), report, genm.progress.silent), report, genm.progress.silent)
+
+
+def find_group(content: bytes) -> None:
+    """Parse rules and apply them to a text that is hard to match."""
+    parse_grouping(content.decode("utf-8", "replace")).group_of({"text": "ab" * 200, "lang": "de"})
 
 
 def read_folder(content: bytes) -> None:
@@ -408,6 +417,9 @@ def targets() -> dict[str, Target]:
         "parquet": Target(seeds_of_parquet(), only_errors(lambda data: run(io.BytesIO(data))), 3),
         "letor": Target((LETOR,), only_errors(lambda data: read_letor(io.BytesIO(data), lenient=_even(data))), 20),
         "query-weights": Target((WEIGHTS,), only_errors(lambda data: read_query_weights(io.BytesIO(data))), 10),
+        "groups": Target((GROUPS,), only_errors(lambda data: read_groups(io.BytesIO(data))), 10),
+        "queries": Target((QUERIES, CORPUS), only_errors(lambda data: read_queries(io.BytesIO(data))), 10),
+        "group-rules": Target((RULES,), only_errors(find_group), 10),
         "texts": Target(texts, only_errors(lambda data: read_texts_of(data, lenient=_even(data))), 30),
         "beir": Target((CORPUS,), only_errors(read_folder), 2),
         "model": Target(seeds_of_files("model.json"), load_changed_model, 10),

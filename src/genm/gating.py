@@ -43,7 +43,7 @@ FARTHEST = 3.0
 """Standard deviations at which a feature is cut."""
 TEXT_FEATURES = ("words", "digits", "rare")
 _COLUMN = "column "
-_DIGIT = re.compile(r"\d")
+_DIGIT = re.compile("[0-9]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +78,17 @@ class QueryFeatures:
             return np.zeros((len(query_ids), 0))
         common, of_text = frozenset(self.common_words), self.names[: len(TEXT_FEATURES)] == TEXT_FEATURES
         columns = [name.removeprefix(_COLUMN).partition("=") for name in self.names if name.startswith(_COLUMN)]
+        known: Queries = {} if queries is None else queries
         rows = []
         for query_id in query_ids:
-            query = columns_of(queries, query_id)
-            row = _text_values(query.get(TEXT, ""), common) if of_text else []
-            rows.append(
-                row + [_column_value(query.get(name), value if equals else None) for name, equals, value in columns]
-            )
+            found = known.get(query_id, "")
+            row = _text_values(found if isinstance(found, str) else found.get(TEXT, ""), common) if of_text else []
+            if columns:
+                query = columns_of(queries, query_id)
+                row += [
+                    _column_value(query.get(name), value if equals else None) for name, equals, value in columns
+                ]
+            rows.append(row)
         return np.array(rows, np.float64).reshape(len(query_ids), len(self.names))
 
 
@@ -93,9 +97,9 @@ def _text_values(text: str, common: frozenset[str]) -> list[float]:
     words = text.lower().split()
     if not words:
         return [math.nan] * len(TEXT_FEATURES)
-    n_digits = sum(_DIGIT.search(word) is not None for word in words) if _DIGIT.search(text) else 0
-    n_common = sum(map(common.__contains__, words))
-    return [float(len(words)), n_digits / len(words), 1.0 - n_common / len(words)]
+    n, n_common = len(words), sum(map(common.__contains__, words))
+    n_digits = len([word for word in words if _DIGIT.search(word)]) if _DIGIT.search(text) else 0
+    return [float(n), n_digits / n, 1.0 - n_common / n]
 
 
 def _column_value(found: str | None, value: str | None) -> float:

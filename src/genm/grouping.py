@@ -18,6 +18,7 @@ characters.
 """
 
 import re
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -156,9 +157,12 @@ def check_pattern(pattern: str, place: str) -> None:
             f"Split it into two rules."
         )
     try:
-        re.compile(pattern)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise InputError(f"{place}: expected a regular expression; {error}. Write a plain . as \\.") from None
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", FutureWarning)  # a set such as [[a] may come to mean something else
+            re.compile(pattern)
+    except (re.error, OverflowError, RecursionError, FutureWarning) as error:
+        fault = str(error).encode("unicode_escape").decode()
+        raise InputError(f"{place}: expected a regular expression; {fault}. Write a plain [ as \\[.") from None
     is_anchored = pattern.removeprefix("(?i)").startswith("^") and "|" not in pattern
     steps, found = 1 if is_anchored else SEEN_CHARACTERS, ""
     at, after_group = 4 if pattern.startswith("(?i)") else 0, False

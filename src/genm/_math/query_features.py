@@ -50,6 +50,7 @@ def _features(low: int, high: int, scores: Floats, retrieved: Bools, starts: Int
     for q in range(low, high):
         longest = max(longest, starts[q + 1] - starts[q])
     totals = np.empty(longest)
+    own_rows = np.empty(longest + 1, np.int64)
     n_tops = np.empty(longest, np.int64)  # in how many tops each document stands
     for q in range(low, high):
         first, last = starts[q], starts[q + 1]
@@ -62,12 +63,13 @@ def _features(low: int, high: int, scores: Floats, retrieved: Bools, starts: Int
         for k in range(n_rankers):
             n, length, least, enters = 0, 0, np.inf, -np.inf
             sum_x, sum_r, sum_xx, sum_rr, sum_xr = 0.0, 0.0, 0.0, 0.0, 0.0
-            for i in range(first, last):
-                if not retrieved[i, k]:
-                    continue
+            for i in range(first, last):  # without a branch, which no processor could foresee
+                own_rows[length] = i
+                length += retrieved[i, k]
+            for j in range(length):
+                i = own_rows[j]
                 x = scores[i, k]
                 r = totals[i - first] - x
-                length += 1
                 least = min(least, x)
                 sum_x += x
                 sum_r += r

@@ -90,6 +90,10 @@ def report(
         )
         notes = (*judged.notes, *(note for run in loaded.values() for note in run.notes))
         console.say_notes((*notes, *aligned.notes))
+        if model.groups is not None or model.gate is not None:
+            console.say(
+                "note: the report is of the global weights; genm explain --groups compares those of the groups"
+            )
         found = genm.report.report_model(
             model,
             aligned,
