@@ -45,7 +45,7 @@ def test_overrides_replace_the_keys_of_the_file(tmp_path):
         ({"rankers": {"docs": {"search": "$query"}}}, "names of letters"),
         ({"rankers": {}}, "expected rankers; found none"),
         ({"address": ""}, "expected address; found none"),
-        ({"rankers": {"a": {"serch": 1}}}, "rankers"),
+        ({"rankers": {"a": {"lookup": 1}}}, "rankers"),
         ({"texts": [""]}, "texts: expected names"),
         ({"auth": {"password": "hunter2"}}, "expected no secret"),
         ({"queries": {"format": "log"}}, "missing required field `file`"),

@@ -30,7 +30,7 @@ def status_fault(name: str, status: int, body: str, headers: Mapping[str, str]) 
     said = error_text(body)
     advice = _ADVICE.get(status, "See the template." if status == 400 else "See the engine's log.")
     return EngineError(
-        f"{name}: HTTP status {status}{f': {said}' if said else ''}. {advice}",
+        f"{name}: HTTP status {status}{f': {one_sentence(said)}' if said else ''}. {advice}",
         retry=status in RETRIED,
         after=retry_after(headers.get("retry-after", "")),
         fatal=status in FATAL,
@@ -48,6 +48,11 @@ def retry_after(value: str) -> float:
         return 0.0
     when = when if when.tzinfo else when.replace(tzinfo=UTC)
     return max(0.0, (when - datetime.now(UTC)).total_seconds())
+
+
+def one_sentence(text: str) -> str:
+    """Return what an engine says on one line, short, without the full stop at its end."""
+    return " ".join(text.split())[:300].rstrip(". ")
 
 
 def error_text(body: str) -> str:

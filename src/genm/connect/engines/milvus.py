@@ -5,6 +5,7 @@ from typing import Any
 
 from genm.connect.access import Access, load_library
 from genm.connect.engine import Engine, Hit, Page, joined_text
+from genm.connect.http import one_sentence
 from genm.connect.templates import Template, Values, fill_json, read_json_template
 from genm.errors import EngineError, InputError
 
@@ -111,7 +112,7 @@ class Milvus(Engine):
         return str(params.get("metric_type") or self._metrics[field]).upper()
 
     def _fault(self, error: Any) -> EngineError:
-        said = self.access.redacted(" ".join(str(error.message).split()))[:300]
+        said = self.access.redacted(one_sentence(str(error.message)))
         words = said.lower()
         busy = error.code in (_RATE_LIMIT, _UNAVAILABLE) or any(
             word in words for word in ("deadline", "timeout", "timed out", "unavailable", "rate limit")

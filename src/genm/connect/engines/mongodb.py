@@ -5,6 +5,7 @@ from typing import Any
 
 from genm.connect.access import Access, load_library
 from genm.connect.engine import Engine, Hit, Page, joined_text
+from genm.connect.http import one_sentence
 from genm.connect.templates import Template, Values, fill_json, read_json_template
 from genm.errors import EngineError, InputError
 
@@ -99,7 +100,7 @@ class MongoDb(Engine):
         return Hit(doc_id, found.get("score"), joined_text(found.get(name) for name in self.access.text_fields))
 
     def _fault(self, error: Any) -> EngineError:
-        said = self.access.redacted(" ".join(str(error).split()))[:300]
+        said = self.access.redacted(one_sentence(str(error)))
         code = getattr(error, "code", None)
         busy = isinstance(error, self._faults.ConnectionFailure | self._faults.ExecutionTimeout) or code in _SLOW
         return EngineError(f"{self.name}: {said}. See address and template.", retry=busy, fatal=code in _DENIED)

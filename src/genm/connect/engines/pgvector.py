@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from genm.connect.access import Access, load_library
 from genm.connect.engine import Engine, Hit, Page
 from genm.connect.engines.sqlite import row_hit
-from genm.connect.http import unreachable
+from genm.connect.http import one_sentence, unreachable
 from genm.connect.templates import Statement, Template, Values, read_sql_template
 from genm.errors import EngineError, InputError
 
@@ -73,8 +73,7 @@ class Pgvector(Engine):
                 raise EngineError(f"{self.name}: {said}. Check address and credentials.", fatal=True) from None
             raise unreachable(self.name, said) from None
         except self._library.Error as error:
-            said = " ".join(str(error).split())
-            raise EngineError(f"{self.name}: {said:.300}. See the statement.") from None
+            raise EngineError(f"{self.name}: {one_sentence(str(error))}. See the statement.") from None
 
     def _connection(self) -> Any:
         """Return this thread's connection."""

@@ -31,7 +31,7 @@ class Solr(Engine):
         if not isinstance(body, Mapping) or "query" not in body:
             raise InputError(
                 f"{place}: expected the body of a Solr JSON request, such as "
-                f'{{"query": "{{!edismax qf=text v=$qq}}", '
+                f'{{"query": "{{!dismax qf=text mm=1 v=$qq}}", '
                 '"params": {"qq": "$query"}}; found no key "query".'
             )
         if ours := sorted(_OURS & set(body)):

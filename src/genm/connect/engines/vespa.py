@@ -5,7 +5,7 @@ from typing import Any
 
 from genm.connect.access import Access
 from genm.connect.engine import Engine, Hit, Page, joined_text
-from genm.connect.http import JsonClient, inside
+from genm.connect.http import JsonClient, inside, one_sentence
 from genm.connect.templates import Template, Values, fill_json, read_json_template
 from genm.errors import EngineError, InputError
 
@@ -56,7 +56,7 @@ class Vespa(Engine):
         if errors := root.get("errors"):
             said = inside(errors, 0, "message") or inside(errors, 0, "summary") or errors
             busy = inside(errors, 0, "code") in _TIMEOUTS
-            raise EngineError(f"{self.name}: {said!s:.300}. See the template.", retry=busy)
+            raise EngineError(f"{self.name}: {one_sentence(str(said))}. See the template.", retry=busy)
         share, full = inside(root, "coverage", "coverage"), inside(root, "coverage", "full")
         is_whole = share in (None, 100) and full is not False
         children = root.get("children") or []

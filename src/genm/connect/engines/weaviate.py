@@ -10,7 +10,7 @@ from typing import Any
 
 from genm.connect.access import Access
 from genm.connect.engine import Engine, Hit, Page, joined_text
-from genm.connect.http import JsonClient, inside
+from genm.connect.http import JsonClient, inside, one_sentence
 from genm.connect.templates import Template, Values, fill_json, read_json_template
 from genm.errors import EngineError, InputError
 
@@ -75,8 +75,8 @@ class Weaviate(Engine):
     def _data(self, text: str) -> Mapping[str, Any]:
         answer = self._client.send("POST", "/v1/graphql", {"query": text})
         if errors := answer.get("errors"):
-            said = str(inside(errors, 0, "message") or errors)
-            raise EngineError(f"{self.name}: {said:.300}. See the template.")
+            said = one_sentence(str(inside(errors, 0, "message") or errors))
+            raise EngineError(f"{self.name}: {said}. See the template.")
         data = answer.get("data")
         if not isinstance(data, Mapping):
             raise EngineError(f"{self.name}: expected data in the answer; found none. Is this Weaviate's address?")
