@@ -74,3 +74,17 @@ def two_kinds(seed: int = 0, *, n_queries: int = 60, n_docs: int = 15) -> tuple[
         texts[name] = f"AB-{q}" if kind == "id" else "how does one do such a thing"
     named = {f"r{k}": Run.from_dict(run, name=f"r{k}") for k, run in enumerate(runs)}
     return align_runs(named, Qrels.from_dict(qrels)), kinds, texts
+
+
+def runs_of(aligned: Aligned) -> list[Run]:
+    """Return the runs that were aligned, all documents of them."""
+    ids, docs = list(aligned.queries), list(aligned.docs)
+    spans = [range(aligned.starts[q], aligned.starts[q + 1]) for q in range(len(ids))]
+    runs = []
+    for k, name in enumerate(aligned.rankers):
+        table = {
+            query: {docs[aligned.doc[row]]: float(aligned.raw[row, k]) for row in span if aligned.retrieved[row, k]}
+            for query, span in zip(ids, spans, strict=True)
+        }
+        runs.append(Run.from_dict(table, name=name))
+    return runs

@@ -1,12 +1,12 @@
 """`genm.train` with weights by group of queries, or with a per-query gate."""
 
 import pytest
-from problems import two_kinds
+from problems import runs_of, two_kinds
 
 from genm.errors import InputError
 from genm.evaluate import evaluate_run
 from genm.model import load_model
-from genm.records import Qrels, Run
+from genm.records import Qrels
 from genm.training import train
 
 
@@ -20,17 +20,7 @@ def few_refits(monkeypatch):
 @pytest.fixture(scope="module")
 def kinds():
     aligned, groups, texts = two_kinds(n_queries=60)
-    ids, docs = list(aligned.queries), list(aligned.docs)
-    runs = []
-    for k, name in enumerate(aligned.rankers):
-        table = {
-            query: {
-                docs[aligned.doc[row]]: float(aligned.raw[row, k])
-                for row in range(aligned.starts[q], aligned.starts[q + 1])
-            }
-            for q, query in enumerate(ids)
-        }
-        runs.append(Run.from_dict(table, name=name))
+    ids, runs = list(aligned.queries), runs_of(aligned)
     qrels = Qrels.from_dict({query: {f"d{d:02}": 1 for d in range(3)} for query in ids})
     return runs, qrels, dict(zip(ids, groups, strict=True)), texts
 

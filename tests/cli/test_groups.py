@@ -3,26 +3,18 @@
 import json
 
 import pytest
-from problems import two_kinds
+from problems import runs_of, two_kinds
 
 from genm.read import write_run
-from genm.records import Run
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("groups")
     aligned, groups, texts = two_kinds(n_queries=60)
-    ids, docs = list(aligned.queries), list(aligned.docs)
-    for k, name in enumerate(aligned.rankers):
-        table = {
-            query: {
-                docs[aligned.doc[row]]: float(aligned.raw[row, k])
-                for row in range(aligned.starts[q], aligned.starts[q + 1])
-            }
-            for q, query in enumerate(ids)
-        }
-        write_run(Run.from_dict(table, name=name), folder / f"{name}.trec")
+    ids = list(aligned.queries)
+    for run in runs_of(aligned):
+        write_run(run, folder / f"{run.name}.trec")
     (folder / "qrels.txt").write_text(
         "".join(f"{q} 0 d{d:02} 1\n" for q in ids for d in range(3)), encoding="utf-8"
     )

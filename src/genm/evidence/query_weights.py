@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genm import display
-from genm._math.linear_algebra import weighted_mean
 from genm._typing import Floats
 from genm.align import Aligned, renormalize
 from genm.evaluate import Contrast, Measure, evaluate_aligned
@@ -217,7 +216,7 @@ def _evidence(
     large = {
         name: at
         for name, at in places.items()
-        if len(at) >= FEWEST_QUERIES and weighted_mean(np.ones(len(at)), evidence.query_weights[at]) > 0.0
+        if len(at) >= FEWEST_QUERIES and evidence.query_weights[at].sum() > 0.0
     }
     return QueryWeightsEvidence(
         kind=kind,
