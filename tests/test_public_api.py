@@ -66,6 +66,7 @@ def test_every_name_of_the_root_is_that_of_its_home() -> None:
         "BoostFuser",
         "CotrainFuser",
         "ExactFuser",
+        "ExpectedFuser",
         "NewtonFuser",
         "OnlineFuser",
     ):

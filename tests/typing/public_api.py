@@ -119,6 +119,7 @@ def fit_returns_the_fuser_itself(aligned: genm.Aligned) -> None:
     assert_type(genm.BoostFuser().fit(aligned), genm.BoostFuser)
     assert_type(genm.CotrainFuser().fit(aligned), genm.CotrainFuser)
     assert_type(genm.ExactFuser(measure="RR@10").fit(aligned), genm.ExactFuser)
+    assert_type(genm.ExpectedFuser().fit(aligned), genm.ExpectedFuser)
     assert_type(genm.NewtonFuser(beta=200.0).fit(aligned).clone(), genm.NewtonFuser)
     assert_type(genm.OnlineFuser().fit(aligned).partial_fit(aligned), genm.OnlineFuser)
 

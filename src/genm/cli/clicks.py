@@ -13,8 +13,8 @@ TEXT = """Turn a log of shown and clicked documents into judgments.
 Reads OpenSearch User Behavior Insights (JSON lines of ubi_queries and ubi_events), JSON lines of query, docs and
 clicks, or CSV with query, doc_id, position and clicked, also compressed; any size in bounded memory. A click model
 removes the bias of positions: pbm (a model of positions; documents shown at several positions are used where there
-are enough), dbn (dynamic Bayesian network) or coec (clicks over expected clicks, a baseline). Queries with too little
-evidence are left out and counted.
+are enough), dbn (dynamic Bayesian network) or coec (clicks over expected clicks, a baseline). Queries with too
+little evidence are left out and counted.
 
 -o writes TREC lines with grades 0 to 3; a name ending in .csv or .tsv gets fractions from 0 to 1 instead, with
 source and confidence; `genm fit --grades from=0.5` reads it. Queries that are texts with spaces need such a table,

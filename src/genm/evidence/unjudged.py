@@ -101,7 +101,7 @@ def note_unjudged(aligned: Aligned, evidence: Evidence, level: int = 1) -> list[
     text = (
         f"{percent(evidence.unjudged)} of the top {TOP} is unjudged. If these documents count by their probability "
         f"of relevance, the held-out gain over {evidence.label(evidence.strongest)} is {signed(found.mean)} AP; "
-        f"further judgments of these queries could put it anywhere in {between(low, high)}."
+        f"further judgments of these queries could put it anywhere from {between(low, high)}."
     )
     return [Note("unjudged-gain", 1, text)]
 
