@@ -7,7 +7,9 @@ import pytest
 from problems import made_up
 
 from genm.learn import BarrierFuser, NewtonFuser
+from genm.learn.batch import N_FOLLOWED
 from genm.learn.objectives import Problem
+from genm.learn.starts import starting_points
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -88,3 +90,14 @@ def test_a_ranker_of_pure_noise_gets_exactly_nothing() -> None:
     assert BarrierFuser(beta=20.0).fit(aligned).weights_.tolist()[1] < 0.2
     against = made_up(2, quality=(1.5, -1.5), n_queries=40)
     assert BarrierFuser().fit(against).weights_.tolist() == [1.0, 0.0]
+
+
+def test_of_many_rankers_the_best_starts_are_followed_and_given_ones_all() -> None:
+    aligned = made_up(4, quality=(0.9, 0.8, 0.7, 0.5, 0.4, 0.3, 0.1), n_queries=6, n_docs=30, n_relevant=3)
+    problem, points = Problem(aligned), starting_points(7, seed=0)
+    fuser = NewtonFuser(max_iter=2, tol=1.0).fit(aligned)
+    begun = [np.array(step.weights) for step in fuser.history_ if step.iteration == 0]
+    best = sorted(map(problem.value, points), reverse=True)[:N_FOLLOWED]
+    assert sorted(map(problem.value, begun), reverse=True) == pytest.approx(best, rel=1e-12)
+    given = NewtonFuser(starts=points, max_iter=2, tol=1.0).fit(aligned)
+    assert len({step.start for step in given.history_}) == len(points) > N_FOLLOWED

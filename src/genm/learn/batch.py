@@ -17,11 +17,17 @@ from genm.learn.base import Fuser, Step
 from genm.learn.objectives import Beta, Problem
 from genm.learn.starts import Starts, starting_points
 
+MOST_STARTED = 6
+"""Rankers up to which every start is followed, as in Section 5.1."""
+N_FOLLOWED = 5
+"""Of the starts of more rankers, the number that is followed."""
+
 
 class MultistartFuser(Fuser):
     """What the batch fusers share: several starts, the stopping rule, and the choice of the best result.
 
-    The start is chosen on the training queries alone (departure 11).
+    The start is chosen on the training queries alone (departure 11). Of the starts of more than six rankers only
+    those with the highest objective are followed, unless the caller gives the starts.
     """
 
     weight_set = "simplex"
@@ -51,6 +57,9 @@ class MultistartFuser(Fuser):
         self._remember(problem)
         self.beta_ = problem.beta
         starts = starting_points(len(problem.rankers), seed=self.seed, given=self.starts)
+        if self.starts is None and len(problem.rankers) > MOST_STARTED:
+            values = over_items(problem.value, starts)
+            starts = starts[np.sort(np.argsort(np.negative(values), kind="stable")[:N_FOLLOWED])]
         ends = over_items(lambda s: self._climb_from(problem, s, starts[s]), range(len(starts)))
         exact = [problem.exact(end.alpha) for end, _ in ends]
         best = int(np.argmax(exact))
