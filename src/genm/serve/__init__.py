@@ -7,13 +7,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from genm.serve.judging import serve_judging
     from genm.serve.replay import Checked, check_store
     from genm.serve.security import Tokens
     from genm.serve.server import Settings, copy_to, existing_store, serve
 
-__all__ = ["Checked", "Settings", "Tokens", "check_store", "copy_to", "existing_store", "serve"]
+__all__ = ["Checked", "Settings", "Tokens", "check_store", "copy_to", "existing_store", "serve", "serve_judging"]
 
 _HOMES = {
+    "judging": ("serve_judging",),
     "replay": ("Checked", "check_store"),
     "security": ("Tokens",),
     "server": ("Settings", "copy_to", "existing_store", "serve"),
