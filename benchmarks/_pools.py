@@ -8,6 +8,7 @@ are left out. Scores are rounded to float32. The file holds plain arrays, no pic
 """
 
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +37,15 @@ def make_pools(sets: list[str]) -> dict[str, np.ndarray]:
         found[f"{name}/scores"] = aligned.scores.astype(np.float32)
         print(f"{name}: {len(aligned.queries)} queries, {len(aligned.doc)} rows", flush=True)
     return found
+
+
+def pools_at(path: Path | None) -> Path:
+    """Return the path, or where the sets were written if none is given."""
+    if path is not None:
+        return path
+    made = Path(tempfile.mkdtemp()) / "pools.npz"
+    np.savez_compressed(made, **make_pools(list(SETS)))
+    return made
 
 
 def load_pools(path: Path) -> dict[str, Aligned]:

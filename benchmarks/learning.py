@@ -36,7 +36,7 @@ import numba
 import numpy as np
 from scipy import stats
 
-from benchmarks._pools import load_pools
+from benchmarks._pools import load_pools, pools_at
 from genm._math.simplex_optimizers import quasi_newton
 from genm.align import Aligned
 from genm.errors import ConvergenceWarning
@@ -240,8 +240,8 @@ def print_table(rows: list[dict[str, Any]]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("study", choices=tuple(FOLDS))
-    parser.add_argument("pools", nargs="?", type=Path, help="the file that benchmarks._pools writes")
+    parser.add_argument("study", nargs="?", choices=tuple(FOLDS), default="signs")
+    parser.add_argument("pools", nargs="?", type=Path, help="the file of benchmarks._pools; made if not given")
     parser.add_argument("--sets", default="", help="some of the sets, separated by commas")
     parser.add_argument("--splits", type=int, default=3)
     parser.add_argument("--jobs", type=int, default=1, help="processes")
@@ -251,14 +251,15 @@ def main() -> None:
     if options.table is not None:
         print_table([row for row in lines_of(options.table) if row["study"] == options.study])
         return
+    pools = pools_at(options.pools)
     print(json.dumps({"genm": __version__, "machine": platform.machine(), "splits": options.splits}), flush=True)
     found = [row for row in lines_of(options.output) if row["study"] == options.study]
     done = {(row["set"], row["measure"], row["split"]) for row in found}
-    sets = options.sets.split(",") if options.sets else list(load_pools(options.pools))
+    sets = options.sets.split(",") if options.sets else list(load_pools(pools))
     measures = ("AP",) if options.study == "signs" else MEASURES
     jobs = [(s, m, i) for s in sets for m in measures for i in range(options.splits)]
     context = multiprocessing.get_context("spawn")
-    with context.Pool(options.jobs, _start, (options.pools,)) as workers:
+    with context.Pool(options.jobs, _start, (pools,)) as workers:
         for row in workers.imap(_work, [(options.study, *job) for job in jobs if job not in done]):
             found.append(row)
             if options.output is not None:

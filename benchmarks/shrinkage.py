@@ -49,7 +49,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import stats
 
-from benchmarks._pools import load_pools
+from benchmarks._pools import load_pools, pools_at
 from genm._math.simplex_optimizers import Ascent, quasi_newton
 from genm.align import Aligned
 from genm.errors import ConvergenceWarning
@@ -359,7 +359,7 @@ def print_tables(draws: list[dict[str, Any]]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("pools", nargs="?", type=Path, help="the file that benchmarks._pools writes")
+    parser.add_argument("pools", nargs="?", type=Path, help="the file of benchmarks._pools; made if not given")
     parser.add_argument("--sets", default="", help="some of the sets, separated by commas")
     parser.add_argument("--draws", type=int, default=10)
     parser.add_argument("--first", type=int, default=0, help="number of the first draw, which seeds it")
@@ -370,15 +370,16 @@ def main() -> None:
     if options.table is not None:
         print_tables(list(lines_of(options.table)))
         return
+    pools = pools_at(options.pools)
     print(json.dumps({"genm": __version__, "machine": platform.machine(), "draws": options.draws}), flush=True)
     found = list(lines_of(options.output))
     done = {(one["set"], one["n"], one["draw"]) for one in found}
-    counts = {name: len(pool.queries) for name, pool in load_pools(options.pools).items()}
+    counts = {name: len(pool.queries) for name, pool in load_pools(pools).items()}
     wanted = options.sets.split(",") if options.sets else list(counts)
     numbers = range(options.first, options.first + options.draws)
     jobs = [(s, n, d) for s in wanted for n in SIZES[::-1] if n + LEAST_TEST <= counts[s] for d in numbers]
     context = multiprocessing.get_context("spawn")
-    with context.Pool(options.jobs, _start, (options.pools,)) as workers:
+    with context.Pool(options.jobs, _start, (pools,)) as workers:
         for one in workers.imap(_work, [job for job in jobs if job not in done]):
             found.append(one)
             if options.output is not None:

@@ -119,7 +119,7 @@ def test_a_fuser_shows_its_options_and_its_weights_on_one_line() -> None:
     assert repr(NewtonFuser(anneal=(0.5,), seed=3)) == "<NewtonFuser(anneal=(0.5,), seed=3): not fitted>"
     assert repr(make_fuser("auto")) == "<AutoFuser(): not fitted>"
     assert repr(make_fuser("auto", measure="nDCG@10")) == "<AutoFuser(measure=nDCG@10): not fitted>"
-    many = BarrierFuser(starts=np.vstack(simple_starts(np.eye(50)[0])))
+    many = BarrierFuser(starts=np.vstack(simple_starts(np.full(50, 0.02), np.eye(50)[0])))
     assert "\n" not in repr(many)
     assert len(repr(many)) < 100
 
