@@ -2,9 +2,9 @@
 
 What is kept is, for each query, how often each list was shown with the same clicks: all that the click models need.
 Memory is bounded by MOST_LISTS different (query, list, clicks), each at most LONGEST_LIST documents: some 200 MB,
-and the ids themselves. Beyond it the queries with the fewest showings are dropped, half of the lists, and counted. Events of
-OpenSearch User Behavior Insights find their query among the last OPEN_SEARCHES searches; later ones are dropped and
-counted.
+and the ids themselves. Beyond it the queries with the fewest showings are dropped, half of the lists, and counted.
+Events of OpenSearch User Behavior Insights find their query among the last OPEN_SEARCHES searches; later ones are
+dropped and counted.
 
 Formats, told apart by their content:
 
