@@ -1,10 +1,10 @@
 """Read logs of shown and clicked documents, of any size, and count equal lists.
 
 What is kept is, for each query, how often each list was shown with the same clicks: all that the click models need.
-Memory is bounded by MOST_LISTS different (query, list, clicks), each at most LONGEST_LIST documents: some 400 MB at
-the limit. Beyond it the queries with the fewest showings are dropped, half of the lists, and counted. Events of
-OpenSearch User Behavior Insights find their query among the last OPEN_SEARCHES searches; later ones are dropped and
-counted.
+Memory is bounded by MOST_LISTS different (query, list, clicks), each at most LONGEST_LIST documents: some 200 MB,
+and the ids themselves. Beyond it the queries with the fewest showings are dropped, half of the lists, and counted.
+Events of OpenSearch User Behavior Insights find their query among the last OPEN_SEARCHES searches; later ones are
+dropped and counted.
 
 Formats, told apart by their content:
 
@@ -66,7 +66,7 @@ class ClickCounts:
 
     def add(self, query: str, docs: Iterable[str], clicked: Iterable[int]) -> None:
         """Count one list; `clicked` are positions from 0."""
-        shown = tuple(docs)[:LONGEST_LIST]
+        shown = tuple(map(sys.intern, tuple(docs)[:LONGEST_LIST]))  # an id is kept once, however many lists hold it
         if not shown:
             return
         bits = sum(1 << position for position in set(clicked) if position < len(shown))
