@@ -23,7 +23,7 @@ weaviate = pytest.importorskip("weaviate", reason="the package weaviate-client i
 pytestmark = pytest.mark.filterwarnings("ignore")
 MODULE, VERSION = "github.com/weaviate/weaviate", "v1.35.2"
 SUM = "h1:D/cB4Lz8BIhE8s6cMUa4dRhlz356r1LRqDLgr5pKhPA="
-BUILDING = 480.0
+BUILDING = 360.0
 WINDOW = 100
 
 
