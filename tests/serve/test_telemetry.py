@@ -82,9 +82,9 @@ def test_a_refused_request_is_no_error_of_ours_and_its_span_quotes_nothing(spans
         assert "secret-doc" not in span.to_json()
 
 
-def test_a_failing_store_marks_the_span(spans):
+def test_a_failing_store_marks_the_span(spans, monkeypatch):
+    monkeypatch.setattr("genm.serve.service._PATIENCE", 0.1)
     service, made = spans
-    service.engine.failure = "disk full"
     service.engine.stop()
     assert service.feedback(EVENT).status_code == 503
     assert made()["POST /v1/feedback"].status.status_code is StatusCode.ERROR
