@@ -83,7 +83,7 @@ def _pulling(target: Target) -> list[str]:
     engine = target.name.removesuffix("-rrf")
     if engine not in ENGINES or target.window.rerank:
         return []
-    commands = f"genm pull --init {engine} pull.toml\ngenm pull pull.toml -o runs/"
+    commands = f"genm pull --init {engine} pull.toml\ngenm pull pull.toml -o ."
     return [
         "`genm pull` asks the engine and writes the run files, after you have filled in the example "
         "([how](../pull.md)):",

@@ -11,8 +11,9 @@ import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from io import BufferedWriter, RawIOBase
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, BinaryIO, cast
 
 from genm.errors import InputError
 
@@ -134,8 +135,7 @@ def opened(destination: Destination) -> Iterator[IO[bytes]]:
         yield destination
         return
     if os.fspath(destination) == _STANDARD:
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
+        yield from _whole_writes(sys.stdout.buffer)
         return
     path = Path(destination)
     try:
@@ -146,6 +146,24 @@ def opened(destination: Destination) -> Iterator[IO[bytes]]:
             f"{path}: expected a file that can be written; found: {error.strerror or error}. "
             "Name a file in a folder that exists and has space."
         ) from error
+
+
+def _whole_writes(stream: BinaryIO) -> Iterator[IO[bytes]]:
+    """Yield a stream that writes all or fails.
+
+    Where PYTHONUNBUFFERED is set, standard output may write a part of what it is given and say so in its result
+    only: when the reader of a pipe goes away, or above 2 GB.
+    """
+    if not isinstance(stream, RawIOBase):
+        yield stream
+        stream.flush()
+        return
+    whole = BufferedWriter(stream)
+    try:
+        yield whole
+        whole.flush()
+    finally:
+        whole.detach()
 
 
 def make_folder(path: PathLike) -> Path:

@@ -42,7 +42,7 @@ def endpoint():
 def asked(sample, store, endpoint, *more):
     runs = [str(sample / name) for name in ("bm25.trec", "dense.trec")]
     texts = ["--texts", str(sample / "documents.tsv"), "--queries", str(sample / "queries.tsv")]
-    model = ["--llm", endpoint.url, "--llm-model", "stub", "--store", str(store), "-n", "6"]
+    model = ["--llm", endpoint.url, "--model", "stub", "--store", str(store), "-n", "6"]
     return ["judge", "llm", *runs, *texts, *model, *more]
 
 

@@ -80,7 +80,7 @@ class TestHelp:
             name = "genm"
             while hasattr(command, "get_command"):
                 context = command.make_context(name, [], parent=context, resilient_parsing=True)
-                name, *words = words if command.get_command(context, words[0]) else ("run", *words)
+                name, *words = words if command.get_command(context, words[0]) else (command.default, *words)
                 command = command.get_command(context, name)
                 context.resilient_parsing = False
             command.make_context(name, words, parent=context)

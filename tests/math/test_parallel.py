@@ -116,7 +116,8 @@ def test_loading_a_kernel_does_not_load_the_compiler(tmp_path: Path) -> None:
     script = tmp_path / "k.py"
     loaded = "import sys\nprint('numba.np.arraymath' in sys.modules, 'scipy.linalg' in sys.modules)\n"
     compiled = "import numba\nprint(numba.njit(lambda x: total(x) + x.sum())(np.arange(4.0)))\n"
-    script.write_text(f"{KERNEL}{loaded}{compiled}")
+    called = "import numpy as np\nprint(total(np.arange(4.0)), sum(total.stats.cache_hits.values()))\n"
+    script.write_text(f"{KERNEL}{called}{loaded}{compiled}")
     env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "kept")}
     runs = [
         subprocess.run(

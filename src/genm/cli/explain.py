@@ -30,7 +30,7 @@ EXAMPLES = (
     "genm explain --model m.json --qrels q.txt a.trec b.trec --plot worth.svg",
     "genm explain --model m.json --qrels q.txt a.trec b.trec --query 12 --top 5",
     "genm explain --model m.json a.trec b.trec --query 12 --doc d034",
-    "genm explain --model m.json --qrels q.txt --groups groups.tsv a.trec b.trec",
+    "genm explain --model m.json --qrels q.txt --groups g.tsv a.trec b.trec",
 )
 
 

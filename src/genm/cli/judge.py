@@ -60,10 +60,12 @@ Compare = Annotated[
 class JudgeVerbs(TyperGroup):
     """The verbs of judging; what is no verb is a run to judge."""
 
+    default = "page"
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Put `page` in front of runs or options."""
         if args and args[0] not in self.commands and args[0] not in ("-h", "--help"):
-            args = ["page", *args]
+            args = [self.default, *args]
         return super().parse_args(ctx, args)
 
 
@@ -168,11 +170,11 @@ def llm(
     texts: Texts,
     queries: Queries,
     url: Annotated[str, typer.Option("--llm", help="Base address of the API.", metavar="URL")],
-    model: Annotated[str, typer.Option("--llm-model", help="Name of the model.", metavar="NAME")],
+    model: Annotated[str, typer.Option("--model", help="Name of the model.", metavar="NAME")],
     key: Annotated[
         str | None, typer.Option("--llm-key", help="Environment variable with the key.", metavar="VARIABLE")
     ] = None,
-    n: Annotated[int, typer.Option("-n", help="How many pairs to judge.", metavar="N", min=1)] = 200,
+    n: Annotated[int, typer.Option("--pairs", "-n", help="How many pairs to judge.", metavar="N", min=1)] = 200,
     store: StorePath = STORE,
     qrels: Before = None,
     compare: Compare = None,
@@ -352,10 +354,7 @@ add_verb(
 )  # fmt: skip
 add_verb(
     group, "llm", llm, summary="Judge by a language model.", text=LLM,
-    examples=(
-        "genm judge llm b.trec d.trec --texts docs.tsv --queries q.tsv \\",
-        "  --llm http://127.0.0.1:11434/v1 --llm-model llama3 -n 100 --yes",
-    ),
+    examples=("genm judge llm b.trec --texts d.tsv --queries q.tsv --llm URL --model M",),
 )  # fmt: skip
 add_verb(
     group, "export", export, summary="Write judgments as qrels, CSV or JSON lines.",

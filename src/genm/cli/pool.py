@@ -36,7 +36,7 @@ def pool(
         list[str] | None, typer.Option(help="The weights in use, NAME=NUMBER, for current.", metavar="LIST")
     ] = None,
     method: Annotated[str, typer.Option(help="mtc, depth, mtf or random.", metavar="NAME")] = "mtc",
-    n: Annotated[int, typer.Option("-n", help="How many pairs.", metavar="N")] = 50,
+    n: Annotated[int, typer.Option("--pairs", "-n", help="How many pairs.", metavar="N")] = 50,
     output_file: Annotated[
         str | None, typer.Option("--output", "-o", help="File for the pairs; - is standard output.", metavar="FILE")
     ] = None,

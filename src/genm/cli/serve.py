@@ -70,10 +70,12 @@ LOCAL_URL = "http://127.0.0.1:8000"
 class ServeVerbs(TyperGroup):
     """The verbs of the service; what is no verb is the model to serve."""
 
+    default = "run"
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Put `run` in front of a model or an option of `run`."""
         if args and args[0] not in self.commands and args[0] not in ("-h", "--help"):
-            args = ["run", *args]
+            args = [self.default, *args]
         return super().parse_args(ctx, args)
 
 

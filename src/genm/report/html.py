@@ -20,6 +20,7 @@ from markupsafe import Markup
 from genm.templating import render
 
 _UNSAFE_IN_SCRIPT = re.compile("[<>&\u2028\u2029\x7f\ud800-\udfff]")
+_COMMENT = re.compile(r"/\*.*?\*/\n*", re.DOTALL)
 
 
 def html_page(
@@ -37,7 +38,7 @@ def html_page(
     run in their order; `data` becomes the JSON of the element with the id "page-data". Styles that stand in the
     body are allowed by their hash; `later_styles` names texts of `<style>` elements that a script will add.
     """
-    style = "\n".join((_colours(), asset("base.css"), *styles))
+    style = _COMMENT.sub("", "\n".join((_colours(), asset("base.css"), *styles)))
     head_script, program = asset("theme.js"), [asset("toggle.js"), *scripts]
     found = _InlineStyles.of(str(body))
     policy = _policy(
