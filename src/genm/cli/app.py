@@ -141,6 +141,18 @@ class Verb(TyperCommand):
                     formatter.write_dl(rows)
 
 
+class GroupWithDefault(TyperGroup):
+    """A group of verbs; arguments that name none of them go to the default verb."""
+
+    default: str
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the default verb in front of what is no verb."""
+        if args and args[0] not in self.commands and args[0] not in ("-h", "--help"):
+            args = [self.default, *args]
+        return super().parse_args(ctx, args)
+
+
 def make_verb(function: Callable[..., None], text: str, examples: tuple[str, ...]) -> Any:
     """Return the command that calls a function; `text` and `examples` are its help."""
     app = typer.Typer(add_completion=False, rich_markup_mode=None)

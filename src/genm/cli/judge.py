@@ -5,14 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from enum import StrEnum
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer.core import TyperGroup
 
 import genm
 from genm.cli import console, options
-from genm.cli.app import SETTINGS, add_verb, described
+from genm.cli.app import SETTINGS, GroupWithDefault, add_verb, described
 from genm.cli.serve import needs_serve_extra
 from genm.errors import InputError
 from genm.io import opened
@@ -57,16 +56,10 @@ Compare = Annotated[
 ]
 
 
-class JudgeVerbs(TyperGroup):
+class JudgeVerbs(GroupWithDefault):
     """The verbs of judging; what is no verb is a run to judge."""
 
     default = "page"
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put `page` in front of runs or options."""
-        if args and args[0] not in self.commands and args[0] not in ("-h", "--help"):
-            args = [self.default, *args]
-        return super().parse_args(ctx, args)
 
 
 class ExportFormat(StrEnum):

@@ -8,9 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
-from genm.cli.app import SETTINGS, add_verb, described, make_verb
+from genm.cli.app import SETTINGS, GroupWithDefault, add_verb, described, make_verb
 from genm.cli.console import (
     Format,
     Output,
@@ -67,16 +66,10 @@ Token = Annotated[
 LOCAL_URL = "http://127.0.0.1:8000"
 
 
-class ServeVerbs(TyperGroup):
+class ServeVerbs(GroupWithDefault):
     """The verbs of the service; what is no verb is the model to serve."""
 
     default = "run"
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put `run` in front of a model or an option of `run`."""
-        if args and args[0] not in self.commands and args[0] not in ("-h", "--help"):
-            args = [self.default, *args]
-        return super().parse_args(ctx, args)
 
 
 @contextmanager
