@@ -40,9 +40,9 @@ def test_every_block_has_a_kind_that_the_test_follows():
     assert {kind for kind, _, _ in blocks()} <= {"text", "python", "sh", "toml"}
 
 
-def remove_all():
+def remove_all(address):
     for path in MADE:
-        request = urllib.request.Request(f"{ADDRESS}/{path}", method="DELETE")
+        request = urllib.request.Request(f"{address}/{path}", method="DELETE")
         with suppress(urllib.error.HTTPError):
             urllib.request.urlopen(request, timeout=60).close()
 
@@ -51,9 +51,9 @@ def remove_all():
 def opensearch():
     if not ADDRESS:
         pytest.skip("GENM_OPENSEARCH names no OpenSearch")
-    remove_all()
+    remove_all(ADDRESS)
     yield ADDRESS
-    remove_all()
+    remove_all(ADDRESS)
 
 
 def follow(kind, title, text, folder, address):
@@ -70,12 +70,17 @@ def follow(kind, title, text, folder, address):
 
 
 def test_the_tutorial_leads_to_a_better_ranking(opensearch, tmp_path):
+    check_tutorial(opensearch, tmp_path)
+
+
+def check_tutorial(address, folder):
+    """Follow the page from its first block to its last, in a folder, with the node at this address."""
     pytest.importorskip("opensearchpy")
     pytest.importorskip("sklearn")
-    printed = [follow(kind, title, text, tmp_path, opensearch) for kind, title, text in blocks() if kind != "text"]
-    assert {"bm25.trec", "dense.trec", "docs.tsv", "queries.tsv", "pull.json"} <= set(os.listdir(tmp_path / "runs"))
-    assert (tmp_path / "report.html").stat().st_size > 10_000
-    weights = json.loads((tmp_path / "pipeline.json").read_text(encoding="utf-8"))["phase_results_processors"][0]
+    printed = [follow(kind, title, text, folder, address) for kind, title, text in blocks() if kind != "text"]
+    assert {"bm25.trec", "dense.trec", "docs.tsv", "queries.tsv", "pull.json"} <= set(os.listdir(folder / "runs"))
+    assert (folder / "report.html").stat().st_size > 10_000
+    weights = json.loads((folder / "pipeline.json").read_text(encoding="utf-8"))["phase_results_processors"][0]
     print(weights, *printed, sep="\n")
     rows = dict(re.findall(r"^(bm25|dense|equal|learned) +([0-9.]+)", printed[-1], re.MULTILINE))
     assert float(rows["learned"]) > max(float(rows[name]) for name in ("bm25", "dense", "equal")), printed[-1]

@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
+from connect import test_servers, test_tutorial
 from engines.conftest import HERE
 from engines.differential import DOCS, cases, check
 from engines.downloads import Unavailable, artefacts, java, unpacked
@@ -164,3 +166,14 @@ def test_the_simulator_is_the_engine(
 ) -> None:
     for case in cases(target, technique, given_scores, rankers=rankers, change=change):
         check(case, _hits(opensearch, json.loads(case.exported.text), "ids"))
+
+
+def test_genm_pull_reads_it(opensearch: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GENM_OPENSEARCH", opensearch)
+    test_servers.test_opensearch()
+
+
+def test_the_tutorial_is_followed(opensearch: str, tmp_path: Path) -> None:
+    """The last test: the tutorial makes the index `articles` anew."""
+    test_tutorial.remove_all(opensearch)
+    test_tutorial.check_tutorial(opensearch, tmp_path)
