@@ -65,27 +65,36 @@ def server(tools: Path) -> Iterator[Psql]:
     if user is not None:
         shutil.chown(home, user)
     data, log = home / "data", home / "log"
+    as_user = words_for_user(user)
 
     def call(*words: str | Path, text: str | None = None) -> str:
-        done = subprocess.run(words, input=text, capture_output=True, text=True, user=user, check=False, cwd="/")
+        done = subprocess.run(words, input=text, capture_output=True, text=True, check=False, cwd="/")
         assert done.returncode == 0, done.stderr
         return done.stdout
 
     try:
-        try:
-            call(tools / "initdb", "-D", data, "-A", "trust", "-U", "genm", "--no-sync", "-E", "UTF8")
-        except PermissionError:
+        if subprocess.run([*as_user, tools / "initdb", "--version"], capture_output=True, check=False).returncode:
             pytest.skip(f"PostgreSQL refuses root, and {user} may not enter {tools}")
+        call(*as_user, tools / "initdb", "-D", data, "-A", "trust", "-U", "genm", "--no-sync", "-E", "UTF8")
         options = f"-k {home} -c listen_addresses= -c fsync=off"
-        command = [tools / "pg_ctl", "-D", data, "-o", options, "-l", log, "-w", "start"]
-        subprocess.run(command, check=True, user=user, cwd="/", stdout=subprocess.DEVNULL)
+        command = [*as_user, tools / "pg_ctl", "-D", data, "-o", options, "-l", log, "-w", "start"]
+        subprocess.run(command, check=True, cwd="/", stdout=subprocess.DEVNULL)
         psql = [tools / "psql", "-X", "-h", home, "-U", "genm", "-d", "postgres", "-v", "ON_ERROR_STOP=1"]
         try:
             yield lambda sql: rows_of(call(*psql, "-qAt", "-F", "\t", text=sql))
         finally:
-            call(tools / "pg_ctl", "-D", data, "-m", "immediate", "stop")
+            call(*as_user, tools / "pg_ctl", "-D", data, "-m", "immediate", "stop")
     finally:
         shutil.rmtree(home, ignore_errors=True)
+
+
+def words_for_user(user: str | None) -> list[str]:
+    """Return what to put before a command so that this user runs it.
+
+    Not `subprocess.run(user=...)`: Python forks for it, and a fork stops in the handlers of a client that runs threads,
+    such as Milvus's.
+    """
+    return [] if user is None else ["runuser", "-u", user, "--"]
 
 
 def ordinary_user() -> str | None:

@@ -61,7 +61,7 @@ def postgresql():
     psycopg = pytest.importorskip("psycopg", reason="needs the extra postgresql")
     if os.environ.get("GENM_TESTS_POSTGRESQL") == "none":
         pytest.skip("PostgreSQL is hidden: GENM_TESTS_POSTGRESQL is none")
-    from export.conftest import installed_tools, ordinary_user, packaged_tools
+    from export.conftest import installed_tools, ordinary_user, packaged_tools, words_for_user
 
     tools = [*installed_tools(), *packaged_tools()]
     if not tools:
@@ -71,18 +71,21 @@ def postgresql():
         shutil.chown(home, user)
     data = home / "data"
 
+    as_user = words_for_user(user)
+
     def call(*words):
-        done = subprocess.run(words, capture_output=True, text=True, user=user, check=False, cwd="/")
+        done = subprocess.run([*as_user, *words], capture_output=True, text=True, check=False, cwd="/")
         assert done.returncode == 0, done.stderr
 
     try:
-        try:
-            call(tools[0] / "initdb", "-D", data, "-A", "trust", "-U", "genm", "--no-sync", "-E", "UTF8")
-        except PermissionError:
+        if subprocess.run(
+            [*as_user, tools[0] / "initdb", "--version"], capture_output=True, check=False
+        ).returncode:
             pytest.skip(f"PostgreSQL refuses root, and {user} may not enter {tools[0]}")
+        call(tools[0] / "initdb", "-D", data, "-A", "trust", "-U", "genm", "--no-sync", "-E", "UTF8")
         options = f"-k {home} -c listen_addresses= -c fsync=off"
-        command = [tools[0] / "pg_ctl", "-D", data, "-o", options, "-l", home / "log", "-w", "start"]
-        subprocess.run(command, check=True, user=user, cwd="/", stdout=subprocess.DEVNULL)
+        command = [*as_user, tools[0] / "pg_ctl", "-D", data, "-o", options, "-l", home / "log", "-w", "start"]
+        subprocess.run(command, check=True, cwd="/", stdout=subprocess.DEVNULL)
         address = f"postgresql://genm@/{{}}?host={home}"
         n_made = 0
 
