@@ -91,8 +91,8 @@ def server(tools: Path) -> Iterator[Psql]:
 def words_for_user(user: str | None) -> list[str]:
     """Return what to put before a command so that this user runs it.
 
-    Not `subprocess.run(user=...)`: Python forks for it, and a fork stops in the handlers of a client that runs threads,
-    such as Milvus's.
+    Not `subprocess.run(user=...)`: Python forks for it, and a fork stops in the handlers of a client that runs
+    threads, such as Milvus's.
     """
     return [] if user is None else ["runuser", "-u", user, "--"]
 
