@@ -39,7 +39,7 @@ from genm.errors import ConvergenceWarning
 from genm.evaluate import AlignedEvaluator
 from genm.evidence.unjudged import known_relevant
 from genm.judge.estimates import difference_of
-from genm.judge.pool import METHODS, next_rows
+from genm.judge.pooling import METHODS, next_rows
 from genm.judge.systems import Target, target_of
 from genm.learn import AutoFuser, ExpectedFuser
 from genm.rankers import rank_collection

@@ -11,7 +11,7 @@ from genm.errors import InputError
 from genm.evaluate import evaluate_aligned
 from genm.judge import estimate_difference, pool_bias
 from genm.judge.estimates import difference_of
-from genm.judge.pool import next_rows
+from genm.judge.pooling import next_rows
 from genm.judge.systems import target_of
 
 WHOLE = made_up(2, quality=(1.0, 0.3, 0.2), n_queries=30)

@@ -17,7 +17,7 @@ from genm.judge.clicks import (
     write_click_judgments,
 )
 from genm.judge.estimates import Estimate, PoolBias, estimate_difference, pool_bias
-from genm.judge.pool import METHODS, Pair, Pool, pool, write_pool
+from genm.judge.pooling import METHODS, Pair, Pool, pool, write_pool
 from genm.judge.session import Session, Standing
 from genm.judge.standing import assess, order_for, weights_by_source
 from genm.judge.store import Judgment, JudgmentStore, Opinion, judgments_as, qrels_of

@@ -20,7 +20,7 @@ from genm.align import Aligned, AlignedOrRuns, Depths, as_aligned
 from genm.errors import InputError
 from genm.evidence.unjudged import expected_difference, known_relevant
 from genm.formatting import between, percent, signed
-from genm.judge.pool import align_all
+from genm.judge.pooling import align_all
 from genm.judge.systems import System, Target, target_of
 from genm.learn.relevance import is_judged
 from genm.records import Qrels

@@ -9,7 +9,7 @@ from genm._typing import Floats
 from genm.align import Aligned
 from genm.errors import GenmError
 from genm.judge.estimates import Estimate, estimate_difference
-from genm.judge.pool import align_all, pool
+from genm.judge.pooling import align_all, pool
 from genm.judge.session import Order, Pair, Standing
 from genm.judge.store import PERSON, Judgment, Opinion, qrels_of, settle
 from genm.judge.systems import EQUAL, LEARNED, System

@@ -12,7 +12,7 @@ import genm
 from genm.align import UNJUDGED, Aligned
 from genm.errors import InputError
 from genm.judge import METHODS, pool, target_of, write_pool
-from genm.judge.pool import align_all, next_rows
+from genm.judge.pooling import align_all, next_rows
 from genm.records import Qrels, Run
 
 RUNS = {
