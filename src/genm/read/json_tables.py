@@ -6,11 +6,13 @@ so JSON follows the rules of the other formats.
 """
 
 import json
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from genm.progress import Progress, silent
 from genm.read.diagnostics import Diagnostics, Place, shown
 from genm.read.rows import Rows
 from genm.read.sources import TextSource, decoded
@@ -60,6 +62,26 @@ def parse_object(line: str) -> tuple[dict[str, Any], str]:
         return {}, "not an object"
     entry = dict(document)
     return (entry, "") if len(entry) == len(document) else ({}, "a key twice")
+
+
+def object_lines(
+    content: str, report: Diagnostics, name: str, progress: Progress = silent
+) -> Iterator[tuple[int, str, dict[str, Any]]]:
+    """Yield number, text and object of every line of JSON that is not blank; what is no object is a fault."""
+    lines = content.split("\n")  # not splitlines: a text may hold other separators
+    for number, line in enumerate(lines, 1):
+        if number % 65_536 == 0 or number == len(lines):
+            progress(f"reading {name}", number, len(lines))
+        if not line.strip():
+            continue
+        entry, fault = parse_object(line)
+        if not fault:
+            yield number, line, entry
+            continue
+        report.fault(
+            "json", line=number, expected="one JSON object a line", found=f"{shown(line)} ({fault})",
+            advice="See that the file is not cut short.", repair="the line was left out",
+        )  # fmt: skip
 
 
 def is_number(value: object) -> bool:

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from genm.progress import Progress, silent
 from genm.read.diagnostics import Diagnostics, shown
-from genm.read.json_tables import parse_object
+from genm.read.json_tables import object_lines
 from genm.read.sources import FileSource, TextSource, decoded, name_of, open_source
-from genm.read.tables import SEPARATORS, delimited_lines, first_known
+from genm.read.tables import SEPARATORS, first_known, table_lines
 from genm.read.texts import ID_NAMES, TEXT_NAMES, read_texts
 
 QUERY_NAMES = ("query_id", "qid", *ID_NAMES)
@@ -80,35 +80,21 @@ def _separator_of(content: str, names: tuple[str, ...]) -> str | None:
 def _rows(content: str, source: TextSource, report: Diagnostics) -> Iterator[tuple[int, dict[str, str]]] | None:
     """Return line and columns of every entry; None where the file has no named columns."""
     if content.lstrip().startswith("{") or source.suffix in (".jsonl", ".ndjson"):
-        return _json_rows(content, report)
+        return _json_rows(content, source, report)
     separator = _separator_of(content, ())
     return None if separator is None else _table_rows(content, separator, report)
 
 
-def _json_rows(content: str, report: Diagnostics) -> Iterator[tuple[int, dict[str, str]]]:
-    for number, line in enumerate(content.split("\n"), 1):
-        if not line.strip():
-            continue
-        entry, fault = parse_object(line)
-        if fault:
-            report.fault(
-                "json", line=number, expected="one JSON object a line", found=f"{shown(line)} ({fault})",
-                advice="See that the file is not cut short.", repair="",
-            )  # fmt: skip
+def _json_rows(content: str, source: TextSource, report: Diagnostics) -> Iterator[tuple[int, dict[str, str]]]:
+    for number, _, entry in object_lines(content, report, source.name):
         yield number, {name: str(value) for name, value in entry.items() if isinstance(value, str | bool)}
 
 
 def _table_rows(content: str, separator: str, report: Diagnostics) -> Iterator[tuple[int, dict[str, str]]]:
-    lines = delimited_lines(content, separator, report)
-    header = [name.strip() for name in next(lines)[1]]
-    for number, cells in lines:
-        if len(cells) != len(header):
-            report.fault(
-                "columns", line=number, expected=f"{len(header)} columns, as in the header",
-                found=f"{len(cells)} in {shown(separator.join(cells))}",
-                advice="Quote cells that hold the separator.", repair="",
-            )  # fmt: skip
-        yield number, dict(zip(header, (cell.strip() for cell in cells), strict=True))
+    header, rows = table_lines(content, separator, report)
+    names = [name.strip() for name in header]
+    for number, cells in rows:
+        yield number, dict(zip(names, (cell.strip() for cell in cells), strict=True))
 
 
 def _pairs(content: str, report: Diagnostics) -> Iterator[tuple[int, list[str]]]:

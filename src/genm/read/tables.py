@@ -482,6 +482,27 @@ def delimited_lines(text: str, separator: str, report: Diagnostics | None) -> It
             yield begin, cells
 
 
+def table_lines(
+    content: str, separator: str, report: Diagnostics
+) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
+    """Return the header, and number and cells of every further line; one with more or fewer cells is a fault."""
+    lines = delimited_lines(content, separator, report)
+    header = next(lines)[1]
+
+    def rows() -> Iterator[tuple[int, list[str]]]:
+        for number, cells in lines:
+            if len(cells) == len(header):
+                yield number, cells
+                continue
+            report.fault(
+                "columns", line=number, expected=f"{len(header)} columns, as in the header",
+                found=f"{len(cells)} in {shown(separator.join(cells))}",
+                advice="Quote cells that hold the separator.", repair="the line was left out",
+            )  # fmt: skip
+
+    return header, rows()
+
+
 def _records(
     text: str, separator: str, header: list[str], *, has_header: bool, report: Diagnostics | None
 ) -> Iterator[tuple[int, list[str]]]:

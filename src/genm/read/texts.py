@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from genm.progress import Progress
 from genm.read.diagnostics import Diagnostics, shown
-from genm.read.json_tables import is_number, parse_object
+from genm.read.json_tables import is_number, object_lines
 from genm.read.sources import TextSource, decoded
-from genm.read.tables import SEPARATORS, delimited_lines, first_known
+from genm.read.tables import SEPARATORS, first_known, table_lines
 
 EXAMPLE = '{"_id": "d1", "title": "...", "text": "..."}'
 
@@ -85,19 +85,7 @@ def _reader(content: str, source: TextSource) -> _Reader:
 
 
 def _json_lines(content: str, source: TextSource, report: Diagnostics, progress: Progress) -> Iterator[_Entry]:
-    lines = content.split("\n")  # not splitlines: a text may hold other separators
-    for number, line in enumerate(lines, 1):
-        if number % 65_536 == 0 or number == len(lines):
-            progress(f"reading {source.name}", number, len(lines))
-        if not line.strip():
-            continue
-        entry, fault = parse_object(line)
-        if fault:
-            report.fault(
-                "json", line=number, expected="one JSON object a line", found=f"{shown(line)} ({fault})",
-                advice="See that the file is not cut short.", repair="the line was left out",
-            )  # fmt: skip
-            continue
+    for number, line, entry in object_lines(content, report, source.name, progress):
         names = list(entry)
         key, text, title = (
             entry.get(first_known(names, known) or "") for known in (ID_NAMES, TEXT_NAMES, TITLE_NAMES)
@@ -109,18 +97,10 @@ def _json_lines(content: str, source: TextSource, report: Diagnostics, progress:
 
 def _table(separator: str) -> _Reader:
     def read(content: str, source: TextSource, report: Diagnostics, progress: Progress) -> Iterator[_Entry]:
-        lines = delimited_lines(content, separator, report)
-        header = next(lines)[1]
+        header, rows = table_lines(content, separator, report)
         known = [first_known(header, names) for names in (ID_NAMES, TITLE_NAMES, TEXT_NAMES)]
         places = [header.index(name) for name in known if name is not None]
-        for number, cells in lines:
-            if len(cells) != len(header):
-                report.fault(
-                    "columns", line=number, expected=f"{len(header)} columns, as in the header",
-                    found=f"{len(cells)} in {shown(separator.join(cells))}",
-                    advice="Quote cells that hold the separator.", repair="the line was left out",
-                )  # fmt: skip
-                continue
+        for number, cells in rows:
             key, *parts = (cells[place].strip() for place in places)
             yield _Entry(number, key, " ".join(parts), shown(separator.join(cells)))
         progress(f"reading {source.name}", len(content), len(content))
