@@ -6,9 +6,11 @@ import pytest
 
 pytest.importorskip("httpx", reason="needs the extra serve")
 
-from judge.test_llm import Endpoint, graded
+from judge.endpoints import endpoint, graded
 
 from genm.judge.store import JudgmentStore
+
+__all__ = ["endpoint"]
 
 
 @pytest.fixture(scope="module")
@@ -29,14 +31,6 @@ def store(tmp_path):
         store.add("ada", "2", "d001", 1, key="c")
         store.add("stub", "1", "d192", 2, key="d", source="model:stub", confidence=0.5)
     return path
-
-
-@pytest.fixture
-def endpoint():
-    endpoint = Endpoint()
-    yield endpoint
-    endpoint.server.shutdown()
-    endpoint.server.server_close()
 
 
 def asked(sample, store, endpoint, *more):

@@ -10,7 +10,8 @@ from judge.sessions import HOSTILE, PAIRS, session, standing
 from starlette.testclient import TestClient
 
 from genm.errors import InputError
-from genm.serve.judging import judging_app, serve_judging
+from genm.judge.store import GRADES
+from genm.serve.judging import LABELS, judging_app, serve_judging
 
 HOSTS = ("127.0.0.1", "testserver")
 
@@ -49,6 +50,10 @@ def test_sending_again_changes_nothing(http, work):
         assert http.post("/v1/opinions", json=opinion()).status_code == 200
     assert len(work.store.log()) == 1
     assert http.post("/v1/opinions", json=opinion(grade=0)).status_code == 422
+
+
+def test_every_grade_has_a_label():
+    assert len(LABELS) == len(GRADES)
 
 
 def test_undo(http):

@@ -123,7 +123,7 @@ def pull(
     document = _document(config, given, rankers or [], settings or [])
     parsed = genm.connect.read_config(document, place=config or "options")
     if not parsed.tls.verify:
-        console.say("note: certificates are not checked: whoever answers at this address is believed.")
+        console.say("note: certificates are not checked: a server that pretends to be this one is not noticed.")
     try:
         with console.progress_bars() as progress:
             pulled = genm.connect.pull(

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from genm.errors import GenmError, InputError
-from genm.judge.store import Action, Judgment, JudgmentStore, Opinion, settle
+from genm.judge.store import Action, Judgment, JudgmentStore, Opinion, settle, standing
 
 Pair = tuple[str, str]
 """Query and document."""
@@ -166,24 +166,16 @@ class Session:
         return len(self._log) - self._ordered_at >= self.refresh
 
     def _judgments(self) -> list[Judgment]:
-        return settle(self._standing_opinions().values())
-
-    def _standing_opinions(self) -> dict[tuple[str, str, str, bool], Opinion]:
-        undone = {row.undoes for row in self._log}
-        return {
-            (row.judge, *row.pair, row.action == "decide"): row
-            for row in self._log
-            if row.action != "undo" and row.sequence not in undone
-        }
+        return settle(standing(self._log))
 
     def next(self, judge: str) -> Pair | None:
         """Return the pair that this judge should look at, None where nothing is left for this judge."""
         with self._lock:
             self._follow()
             now = self.clock()
-            said = self._standing_opinions()
-            mine = {(query, document) for who, query, document, _ in said if who == judge}
-            graded = Counter(row.pair for row in said.values() if row.grade is not None)
+            said = standing(self._log)
+            mine = {row.pair for row in said if row.judge == judge}
+            graded = Counter(row.pair for row in said if row.grade is not None)
             taken = {pair for pair, lease in self._leases.items() if lease.judge != judge and lease.until > now}
             second = [pair for pair, times in graded.items() if times == 1 and self._is_shared(pair)]
             open_pairs = []
@@ -243,8 +235,8 @@ class Session:
         """Return how far the work has come; the rate is this judge's."""
         with self._lock:
             self._follow()
-            judgments = self._judgments()
-            said = self._standing_opinions().values()
+            said = standing(self._log)
+            judgments = settle(said)
             relevant = {one.query for one in judgments if one.grade >= self.level}
             judged = {(one.query, one.document) for one in judgments}
             return Progress(

@@ -51,17 +51,16 @@ def assess(
     seed: int = 0,
 ) -> Standing:
     """Return the weights that the judgments lead to, how sure they are, and what more judgments would buy."""
-    qrels = _all(judgments, before)
-    aligned = align_all(runs, qrels)
+    aligned = align_all(runs, _all(judgments, before))
     weights = _weights(aligned, level)
     intervals = _intervals(aligned, level, seed)
-    estimate = estimate_difference(runs, qrels, compare=compare, level=level)
+    estimate = estimate_difference(aligned, compare=compare, level=level)
     is_equal = tuple(compare) == (LEARNED, EQUAL) and not estimate.per_query.any()
     return Standing(
         dict(zip(aligned.rankers, weights.tolist(), strict=True)),
         {name: (float(low), float(high)) for name, (low, high) in zip(aligned.rankers, intervals, strict=True)},
         NO_GAIN if is_equal else estimate.verdict(),
-        "" if is_equal else _outlook(estimate, runs, qrels, compare, level),
+        "" if is_equal else _outlook(estimate, aligned, compare, level),
     )
 
 
@@ -114,16 +113,14 @@ def _intervals(aligned: Aligned, level: int, seed: int) -> Floats:
     return np.quantile(found, (0.1, 0.9), axis=0).T
 
 
-def _outlook(
-    estimate: Estimate, runs: Mapping[str, Run], qrels: Qrels, compare: Sequence[System], level: int
-) -> str:
+def _outlook(estimate: Estimate, aligned: Aligned, compare: Sequence[System], level: int) -> str:
     """Say what ten more minutes would buy: how much of the error that is due to unjudged documents they remove.
 
     A pair's usefulness is half of the standard deviation that it adds to the difference of two systems, over all
     queries, so the sum of the squares is the variance that the judgments remove.
     """
     n = round(MINUTES * PACE)
-    found = pool(runs, qrels, compare=compare, n=n, level=level)
+    found = pool(aligned, compare=compare, n=n, level=level)
     if not found.pairs:
         return "All documents of the runs are judged; only more queries would tell more."
     removed = sum((2.0 * pair.usefulness / estimate.n_queries) ** 2 for pair in found.pairs)

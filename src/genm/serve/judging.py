@@ -16,7 +16,7 @@ from starlette.types import ASGIApp
 
 from genm.judge.agreement import agreement_of
 from genm.judge.session import Pair, Progress, Session
-from genm.judge.store import GRADES, judgments_as
+from genm.judge.store import judgments_as
 from genm.serve.http import EXCEPTION_HANDLERS, Limits, SafeHeaders, answer_or_refuse, asset, read_body
 from genm.serve.messages import Body, RequestError, invalid
 from genm.serve.security import Caller, Gate, Tokens
@@ -122,7 +122,7 @@ class JudgingApplication:
         return respond
 
     def _judge(self, caller: Caller, named: str | None) -> str:
-        """Return who judges: the owner of the token; without tokens, whoever the page names."""
+        """Return who judges: the owner of the token; without tokens, the name that the page gives."""
         if self.gate.tokens is not None:
             return caller.name
         name = caller.name if named is None else named
@@ -204,6 +204,3 @@ def serve_judging(
         )
     finally:
         session.stop()
-
-
-assert len(LABELS) == len(GRADES)
