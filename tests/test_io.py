@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -136,14 +137,16 @@ def test_the_next_writer_removes_what_a_killed_one_left(tmp_path: Path) -> None:
 
 def test_writers_of_one_file_do_not_disturb_each_other(tmp_path: Path) -> None:
     def write(number: int) -> None:
-        for _ in range(50):
+        for _ in range(100):
             write_text(tmp_path / "file", f"{number}" * 1000)
 
-    threads = [threading.Thread(target=write, args=(n,)) for n in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)  # threads change places within a call, as processes do
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(write, range(4)))  # raises what a writer raised
+    finally:
+        sys.setswitchinterval(interval)
     assert (tmp_path / "file").read_text() in {f"{n}" * 1000 for n in range(4)}
     assert os.listdir(tmp_path) == ["file"]
 

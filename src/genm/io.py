@@ -71,10 +71,10 @@ def whole_file(path: PathLike) -> Iterator[IO[bytes]]:
             yield file
         return
     _remove_abandoned_parts(place.parent)
-    part = place.with_name(f".{place.name[:50]}.{os.getpid()}-{secrets.token_hex(4)}.part")
     with ExitStack() as stack:
+        part, opened_part = _new_part(place, stack)
         try:
-            with _opened_part(part, stack) as file:
+            with opened_part as file:
                 yield file
             if place.exists():
                 part.chmod(stat.S_IMODE(place.stat().st_mode))
@@ -84,19 +84,21 @@ def whole_file(path: PathLike) -> Iterator[IO[bytes]]:
             raise
 
 
-def _opened_part(part: Path, stack: ExitStack) -> IO[bytes]:
-    """Open a new file and lock it until the stack ends, which shows that its writer is alive.
+def _new_part(place: Path, stack: ExitStack) -> tuple[Path, IO[bytes]]:
+    """Open a new temporary file and lock it until the stack ends, which shows that its writer is alive.
 
     A killed process loses its locks. A second handle holds the lock, because the file is closed before it is
     renamed: some file systems report a full disk only then.
     """
     while True:
+        # Every try has its own name: a writer that takes the earlier file for an abandoned one removes it by name.
+        part = place.with_name(f".{place.name[:50]}.{os.getpid()}-{secrets.token_hex(4)}.part")
         file = part.open("xb")
         if _lock(file) != _HELD and _is_open_at(part, file.fileno()):
             if sys.platform != "win32":
                 stack.callback(os.close, os.dup(file.fileno()))
-            return file
-        # Another process took the new file for an abandoned one before it was locked.
+            return part, file
+        # Another writer took the new file for an abandoned one before it was locked.
         file.close()
         part.unlink(missing_ok=True)
 

@@ -57,9 +57,9 @@ def opened_database(path):
     if hasattr(sqlite3.Connection, "enable_load_extension"):
         connection = sqlite3.connect(path, isolation_level=None)
     else:
-        connection = pytest.importorskip("apsw", reason="this Python loads no SQLite extensions").Connection(
-            str(path)
-        )
+        apsw = pytest.importorskip("apsw", reason="this Python loads no SQLite extensions")
+        connection = apsw.Connection(str(path))
+        connection.set_busy_timeout(5000)  # as sqlite3.connect does; without it a read in progress is an error
     connection.enable_load_extension(True)
     connection.load_extension(vectors.loadable_path())
     return closing(connection)

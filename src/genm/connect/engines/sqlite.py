@@ -6,6 +6,7 @@ Some builds of Python cannot load extensions; there apsw, which has a SQLite of 
 import json
 import sqlite3
 import threading
+from contextlib import closing
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -52,7 +53,9 @@ class Sqlite(Engine):
                 return Page([])
             bound["words"] = " OR ".join(f'"{word}"' for word in values.words)
         try:
-            rows = list(islice(self._connection().execute(template.text, bound), size + 1))
+            # Closing ends the read at once: an open one keeps the application's writers out.
+            with closing(self._connection().execute(template.text, bound)) as cursor:
+                rows = list(islice(cursor, size + 1))
         except (sqlite3.Error, self._error) as error:
             busy = any(word in str(error) for word in _BUSY)
             advice = "See the statement."
