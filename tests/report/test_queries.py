@@ -13,7 +13,7 @@ from genm.errors import FormatError
 from genm.evaluate import evaluate_aligned
 from genm.fuse import fuse_runs
 from genm.report.payload import unpack
-from genm.report.queries import LONGEST, add_texts, details_of, read_texts, sliders_of
+from genm.report.queries import LONGEST, add_texts, details_of, read_beginnings, sliders_of
 
 
 def rank_anew(sliders: dict, weights: list[float]) -> np.ndarray:
@@ -159,29 +159,30 @@ def test_a_query_without_documents_opens_to_empty_lists(plain_problem) -> None:
 def test_both_forms(tmp_path, content) -> None:
     path = tmp_path / "texts.gz"
     path.write_bytes(gzip.compress(content.encode()))
-    found = read_texts(str(path), {"d1", "d3", "d9"})
+    found = read_beginnings(str(path), {"d1", "d3", "d9"})
     assert set(found) == {"d1", "d3"}
     assert found["d1"].startswith("one <b>")
     assert found["d3"] == "three"
 
 
-def test_long_texts_are_cut_and_the_first_of_two_is_kept(tmp_path) -> None:
+def test_long_texts_are_cut(tmp_path) -> None:
     path = tmp_path / "texts.tsv"
-    path.write_text(f"d1\t{'x' * 1000}\nd1\tagain\n")
-    assert read_texts(str(path), {"d1"}) == {"d1": "x" * (LONGEST - 1) + "…"}
+    path.write_text(f"d1\t{'x' * 1000}\n")
+    assert read_beginnings(str(path), {"d1"}) == {"d1": "x" * (LONGEST - 1) + "…"}
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
         ("d1 no tab\n", ":1: expected an id, a tab and a text"),
-        ('{"_id": "a"}\n{"text": 1}\n', ":2: expected lines"),
+        ('{"_id": "b"}\n{"text": 1}\n', ":2: expected an object with _id and text"),
+        ("a\tone\na\ttwo\n", ":2: expected each _id once"),
     ],
 )
 def test_lines_that_are_neither(tmp_path, content, message) -> None:
     (tmp_path / "t").write_text(content)
     with pytest.raises(FormatError, match=message):
-        read_texts(str(tmp_path / "t"), {"a"})
+        read_beginnings(str(tmp_path / "t"), {"a"})
 
 
 def test_they_are_asked_for_once_and_put_where_ids_are() -> None:

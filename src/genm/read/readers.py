@@ -1,6 +1,6 @@
 """read_run, read_qrels, read_texts and read_query_weights: find the format of a source and read it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -145,10 +145,19 @@ def read_qrels(
     return as_qrels(source_rows(opened, format, QRELS, report, progress), report, grades)
 
 
-def read_texts(source: FileSource, *, lenient: bool = False, progress: Progress = silent) -> dict[str, str]:
-    """Read texts with ids: JSON lines, a table, lines of `id TAB text`, TREC documents or topics."""
+def read_texts(
+    source: FileSource,
+    *,
+    wanted: Collection[str] | None = None,
+    lenient: bool = False,
+    progress: Progress = silent,
+) -> dict[str, str]:
+    """Read texts with ids: JSON lines, a table, lines of `id TAB text`, TREC documents or topics.
+
+    Of a file that is much larger than what is needed of it, only the texts of the `wanted` ids are kept.
+    """
     report = Diagnostics(name_of(source), lenient=lenient)
-    return texts_of_source(open_source(source, report, progress), report, progress)
+    return texts_of_source(open_source(source, report, progress), report, progress, wanted=wanted)
 
 
 def read_query_weights(source: FileSource) -> dict[str, float]:

@@ -2,7 +2,7 @@
 
 import html
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
 from genm.progress import Progress
@@ -36,12 +36,18 @@ class _Entry(NamedTuple):
     """What a message shows of the entry."""
 
 
-def read_texts(source: TextSource, report: Diagnostics, progress: Progress) -> dict[str, str]:
-    """Return the text of each id; the form is found by the content."""
+def read_texts(
+    source: TextSource, report: Diagnostics, progress: Progress, *, wanted: Collection[str] | None = None
+) -> dict[str, str]:
+    """Return the text of each id, or of the wanted ids; the form is found by the content."""
     content = decoded(source, report)
     texts: dict[str, str] = {}
+    is_empty = True
     for line, key, text, described in _reader(content, source)(content, source, report, progress):
         name = str(key) if isinstance(key, str) else ""
+        is_empty = False
+        if wanted is not None and name.strip() and name not in wanted:
+            continue
         if is_number(key):
             report.say("integer-ids", 1, f"the id is the integer {shown(name)}: read as text", line=line)
         broken = _SURROGATE.search(name) or (isinstance(text, str) and _SURROGATE.search(text))
@@ -57,7 +63,7 @@ def read_texts(source: TextSource, report: Diagnostics, progress: Progress) -> d
             )  # fmt: skip
         else:
             texts[name] = text.strip()
-    if not texts:
+    if not texts and (is_empty or wanted is None):
         report.fault(
             "empty", line=None, expected=f"lines such as {EXAMPLE}", found="none",
             advice="See how the file was made.", repair="read as empty",

@@ -16,7 +16,7 @@ from genm.progress import Progress, silent
 from genm.records import Note
 from genm.report.build import DETAIL_QUERIES, Source, build_report, compute_evidence
 from genm.report.payload import InputFile, Report, Snippet
-from genm.report.queries import add_texts, read_texts
+from genm.report.queries import add_texts, read_beginnings
 from genm.version import __version__
 
 
@@ -55,7 +55,7 @@ def report_model(
     )
     report = build_report(aligned, model, kept, source, n_details=n_details, progress=progress)
     documents, queries = (
-        None if given.get(role) is None else partial(read_texts, str(given[role]), progress=progress)
+        None if given.get(role) is None else partial(read_beginnings, str(given[role]), progress=progress)
         for role in ("texts", "query texts")
     )
     add_texts(report, documents, queries)

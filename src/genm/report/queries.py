@@ -13,9 +13,7 @@ from genm.align import UNJUDGED, Aligned
 from genm.evaluate import Measure, evaluate_aligned
 from genm.fuse import fuse_scores
 from genm.progress import Progress, silent
-from genm.read.diagnostics import Diagnostics, shown
-from genm.read.json_tables import is_number, parse_object
-from genm.read.sources import decoded, open_source
+from genm.read import read_texts
 from genm.report.payload import Detail, DetailDoc, Report, Sliders, pack
 
 Texts = Callable[[Collection[str]], Mapping[str, str]]
@@ -23,8 +21,6 @@ Texts = Callable[[Collection[str]], Mapping[str, str]]
 
 LONGEST = 240
 """The largest number of characters of a text in the report."""
-_IDS = ("_id", "id", "doc_id", "query_id", "docno")
-_EXAMPLE = '{"_id": "d1", "title": "a title", "text": "a text"}'
 
 NAMED = 30
 """Documents in the top of any ranker or of the fusion, to this depth, are stored with their ids."""
@@ -32,24 +28,12 @@ NAMED = 30
 TOP = 10
 
 
-def read_texts(path: str, wanted: Collection[str], *, progress: Progress = silent) -> dict[str, str]:
-    """Return the beginnings of the texts of the wanted ids.
-
-    A line is `id TAB text`, or a JSON object with an id and a title, a text or both. Other ids are skipped; if an
-    id occurs twice, the first text is kept.
-    """
-    reading = Diagnostics(path, lenient=False)
-    lines = decoded(open_source(path, reading, progress), reading).split("\n")
-    parse = _parse_json if _looks_like_json(lines) else _parse_tabs
-    texts: dict[str, str] = {}
-    for number, line in enumerate(lines, 1):
-        if number % 65_536 == 0 or number == len(lines):
-            progress(f"reading {path}", number, len(lines))
-        if line.strip():
-            key, text = parse(line, number, reading)
-            if key in wanted and key not in texts:
-                texts[key] = text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
-    return texts
+def read_beginnings(path: str, wanted: Collection[str], *, progress: Progress = silent) -> dict[str, str]:
+    """Return the beginnings of the texts of the wanted ids."""
+    return {
+        key: text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+        for key, text in read_texts(path, wanted=wanted, progress=progress).items()
+    }
 
 
 def add_texts(report: Report, documents: Texts | None, queries: Texts | None) -> None:
@@ -63,35 +47,6 @@ def add_texts(report: Report, documents: Texts | None, queries: Texts | None) ->
         ids = report["queries"]["query_ids"]
         texts = queries(set(ids))
         report["queries"]["texts"] = [texts.get(query_id, "") for query_id in ids]
-
-
-def _looks_like_json(lines: list[str]) -> bool:
-    return next((line.lstrip().startswith("{") for line in lines if line.strip()), False)
-
-
-def _parse_tabs(line: str, number: int, reading: Diagnostics) -> tuple[str, str]:
-    key, tab, text = line.rstrip("\r").partition("\t")
-    if not tab or not key:
-        raise reading.fail(
-            number,
-            expected="an id, a tab and a text",
-            found=shown(line),
-            advice=f"Or give lines such as {_EXAMPLE}.",
-        )
-    return key, text
-
-
-def _parse_json(line: str, number: int, reading: Diagnostics) -> tuple[str, str]:
-    entry, fault = parse_object(line)
-    if not fault:
-        key = next((entry[name] for name in _IDS if name in entry), None)
-        parts = [entry.get(name) for name in ("title", "text")]
-        text = ": ".join(str(part) for part in parts if isinstance(part, str) and part and not is_number(part))
-        if isinstance(key, str):
-            return str(key), text
-    raise reading.fail(
-        number, expected=f"lines such as {_EXAMPLE}", found=shown(line), advice="Give every line an id."
-    )
 
 
 def sliders_of(aligned: Aligned, weights: Floats, positions: NDArray[np.int64], level: int) -> Sliders:
