@@ -3,7 +3,8 @@
     python tools/fuzz.py --seconds 600 --jobs 2
 
 Each execution changes a valid input at random and gives it to one target: a reader, the model or evidence file, a
-cache entry, the command line. Failures are: an exception that is not a GenmError, a hang of more than five seconds,
+cache entry, a log of clicks, a store of judgments, a body of the service, the configuration or the journal of a
+pull, the command line. Failures are: an exception that is not a GenmError, a hang of more than five seconds,
 more than 2 GB of memory, another answer than that of the oracle (tools/fuzz_oracle.py). A failing input is written
 to .fuzz/TARGET-*.bin; put it into tests/fuzz_corpus, which tests/test_fuzz.py runs through with every test.
 """
@@ -26,12 +27,13 @@ import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import fuzz_oracle as oracle
+import msgspec
 import numpy as np
 import zstandard
 from typer.testing import CliRunner
@@ -39,14 +41,35 @@ from typer.testing import CliRunner
 import genm
 from genm.cache import cached
 from genm.cli.app import app
+from genm.connect.config import digests, example_config, read_config
+from genm.connect.engine import Answer
+from genm.connect.journal import Journal
+from genm.connect.registry import ENGINES
+from genm.connect.templates import Values, fill_json, names_in, read_json_template, read_sql_template
 from genm.errors import GenmError, GenmWarning
 from genm.evidence import load_evidence
 from genm.grouping import parse_grouping
+from genm.judge import JudgmentStore, judgments_as, qrels_of, read_clicks
+from genm.judge.agreement import agreement_of
 from genm.model import model_from_json, model_to_json
 from genm.read import read_beir, read_groups, read_letor, read_queries, read_query_weights
 from genm.read.diagnostics import Diagnostics
 from genm.read.sources import open_source
 from genm.read.texts import read_texts
+from genm.serve.engine import Engine
+from genm.serve.messages import (
+    Body,
+    FeedbackRequest,
+    FuseAnswer,
+    FuseRequest,
+    InterleaveRequest,
+    RequestError,
+    WeightsRequest,
+    read_weights,
+)
+from genm.serve.security import Caller
+from genm.serve.service import Service
+from genm.serve.store import SqliteStore
 
 HANG_SECONDS = 5
 MEMORY = 2 << 30
@@ -109,6 +132,44 @@ RULES = b"id: ^[A-Z0-9-]+$, short: words<=2, german: lang=de, x: a{1,3}(?:b|c)?"
 CORPUS = b'{"_id": "d1", "title": "T", "text": "one"}\n{"_id": "d2", "text": "two \\u00e9"}\n'
 DOCS = b"<DOC>\n<DOCNO> d1 </DOCNO>\n<TEXT>one &amp; two</TEXT>\n</DOC>\n<DOC><DOCNO>d2</DOCNO>x</DOC>\n"
 TOPICS = b"<top>\n<num> Number: 301\n<title> a title\n<desc> Description: more\n</top>\n"
+CLICKS_JSON = (
+    b'{"query": "fast cars", "docs": ["d1", "d2", 7], "clicks": ["d2"]}\n'
+    b'{"query": "fast cars", "docs": ["d1", "d2", 7], "clicks": [2, 3]}\n'
+    b'{"user_query": "caf\xc3\xa9", "documents": ["d1"]}\n'
+)
+CLICKS_CSV = b'query,doc_id,position,clicked,session\nfast cars,d1,1,1,a\n"fast, cars",d2,2,,a\nx,d1,1,true,b\n'
+CLICKS_PLAIN = b"query,doc_id,position,clicked\nq,d1,1,0\nq,d2,2,1\nq,d1,1,1\n"
+CLICKS_UBI = (
+    b'{"query_id": "s1", "user_query": "cars", "query_response_hit_ids": ["d1", "d2"]}\n'
+    b'{"_source": {"query_id": "s2", "user_query": "cars", "query_response_hit_ids": ["d2"]}}\n'
+    b'{"action_name": "click", "query_id": "s1", "event_attributes": {"object": {"object_id": "d2"}}}\n'
+    b'{"action_name": "scroll", "query_id": "s2"}\n'
+)
+PULL = b"""engine = "sqlite"
+address = "docs.db"
+queries = {file = "q.tsv", top = 5}
+timeout = 2.5
+[auth]
+password = "env:SECRET"
+[rankers.words]
+search = "SELECT id, 1 FROM docs WHERE docs MATCH $words LIMIT $depth"
+depth = 20
+[rankers."more.like-this"]
+search = '''{"match": {"text": "$query"}, "size": "$depth", "at": [1.5, null, "$vector"]}'''
+[options]
+a.b = [1, 2.5, true, "x"]
+"""
+FUSE_BODY = (
+    b'{"runs": {"bm25": [["d1", 3.5], ["d2", 1e-3]], "dense": {"doc_ids": ["d2", "d3"], "scores": [0.9, -1]}}, '
+    b'"top": 2, "explain": true, "query_id": "q1", "weights": {"bm25": 0.3, "dense": 0.7}}'
+)
+FEEDBACK_BODY = (
+    b'{"events": [{"key": "k1", "query_id": "q1", "runs": {"bm25": [["d1", 3.5], ["d2", 1]], '
+    b'"dense": [["d2", 0.9]]}, "judgments": {"d1": 1, "d2": 0}}, {"key": "k2", "query_id": "q2", "runs": '
+    b'{"bm25": [["d1", 2]], "dense": [["d3", 1]]}, "impression": {"shown": ["d1", "d3"], "clicks": ["d3"]}}]}'
+)
+WEIGHTS_BODY = b'{"weights": {"bm25": 0.25, "dense": 0.75}, "key": "w"}'
+INTERLEAVE_BODY = b'{"runs": {"bm25": [["d1", 2]], "dense": [["d3", 1]]}, "versions": [1, 1], "top": 5}'
 
 
 @dataclass(frozen=True)
@@ -286,6 +347,123 @@ def call_command(content: bytes) -> bool:
     return result.exit_code == 0
 
 
+def read_changed_log(content: bytes) -> bool:
+    """Count the lists of a log of clicks as the oracle does."""
+    with tempfile.NamedTemporaryFile(prefix="genm-fuzz-") as file:
+        file.write(content)
+        file.flush()
+        try:
+            found = {query: lists for query, lists in read_clicks([file.name]).lists.items() if lists}
+        except GenmError as error:
+            check_error(error)
+            found = None
+    if not content.startswith(NOT_TEXT):
+        expected = oracle.click_log(content)
+        if found != expected:
+            raise DisagreementError(f"read {short(found)}; the oracle {short(expected)}")
+    return found is not None
+
+
+def use_changed_store(content: bytes) -> bool:
+    """Open a store of judgments, and export all that it holds."""
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "judgments.sqlite"
+        path.write_bytes(content)
+        try:
+            with JudgmentStore(path) as store:
+                agreement_of(store.opinions())
+                exported = [judgments_as(store, form) for form in ("jsonl", "csv", "trec")]
+                qrels = qrels_of(store.judgments())
+                store.add("a", "q", "d9", 1, key="new")
+        except GenmError as error:
+            check_error(error)
+            return False
+    for text, form in zip(exported[1:], ("csv", "trec"), strict=True):
+        if len(qrels) and as_table(genm.read_qrels(io.BytesIO(text), format=form)) != as_table(qrels):
+            raise DisagreementError(f"exported {text!r:.300} as {form}")
+    return True
+
+
+def read_changed_config(content: bytes) -> bool:
+    """Read the configuration of a pull, and fill its templates."""
+    values = Values("q1", 'say "hi"', [0.5, 1.0], 10)
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "pull.toml"
+        path.write_bytes(content)
+        try:
+            config = read_config(path)
+        except GenmError as error:
+            check_error(error)
+            return False
+    digests(config.parts())
+    config.access_options()
+    for ranker in config.rankers.values():
+        names_in(ranker.search)
+        with contextlib.suppress(GenmError):
+            read_sql_template(ranker.search, "rankers", "%({})s")
+        with contextlib.suppress(GenmError):
+            json.dumps(fill_json(read_json_template(ranker.search, "rankers"), values, "rankers"))
+    return True
+
+
+ANSWERS = {
+    ("bm25", "q1"): Answer((("d1", 3.5), ("d\u00e9", -0.25)), {"d1": "one"}),
+    ("bm25", "q2"): Answer((), {}, "one shard failed", 2),
+    ("dense", "q1"): Answer((("d1", 1e300),), {"d1": "one"}),
+}
+DIGESTS = {"engine": "ab12", "queries": "cd34"}
+
+
+def resume_changed_journal(content: bytes) -> bool:
+    """Whatever stands in the journal of a pull, an answer is one that was written, or it is asked for again."""
+    with tempfile.TemporaryDirectory() as name:
+        (Path(name) / "pull.journal").write_bytes(content)
+        try:
+            with Journal(Path(name), DIGESTS, "state", resume=True) as journal:
+                found = dict(journal.answers)
+                journal.add(("new", "q"), Answer(()))
+        except GenmError as error:
+            check_error(error)
+            return False
+    for key, answer in found.items():
+        if key not in ANSWERS or replace(answer, texts={}) != replace(ANSWERS[key], texts={}):
+            raise DisagreementError(f"{key}: resumed {answer!r:.200}")
+    return True
+
+
+CALLER = Caller("fuzz", frozenset({"feedback"}), trusted=False)
+
+
+@cache
+def service() -> Service:
+    """Return a service of its own; only bodies that change nothing are given to it."""
+    engine = Engine(SqliteStore(Path(tempfile.mkdtemp(prefix="genm-fuzz-")) / "store.sqlite"))
+    engine.start(genm.load_model(sample_folder() / "model.json"), None)
+    return Service(engine)
+
+
+def serve_changed_body(content: bytes) -> bool:
+    """Decode a body as each kind of request, and do what it asks for; feedback is prepared and not learned from."""
+    accepted = False
+    operations: tuple[tuple[type, Callable[[Any], object]], ...] = (
+        (FuseRequest, lambda request: service().fuse(request)),
+        (FeedbackRequest, lambda request: service().prepare_feedback(CALLER, request)),
+        (InterleaveRequest, lambda request: service().interleave(request)),
+        (WeightsRequest, lambda request: read_weights("body", request.weights, service().model, distribution=True)),
+    )
+    for kind, do in operations:
+        try:
+            answer = do(Body(kind).read(content))
+        except RequestError as error:
+            check_error(GenmError(str(error)))
+            msgspec.json.encode(error.answer())
+        else:
+            accepted = True
+            if isinstance(answer, FuseAnswer) and b"null" in msgspec.json.encode(answer.results or answer.scores):
+                raise DisagreementError(f"scores that are no numbers: {answer!r:.300}")
+    return accepted
+
+
 @contextlib.contextmanager
 def environment(name: str, value: str) -> Iterator[None]:
     """Set a variable for a while."""
@@ -327,6 +505,28 @@ def seeds_of_cache() -> tuple[bytes, ...]:
         cached("fuzz", ["key"], lambda: {"a": np.arange(5.0), "b": np.eye(2)})
         (path,) = Path(name).rglob("*.zip")
         return (path.read_bytes(),)
+
+
+def seeds_of_store() -> tuple[bytes, ...]:
+    """Return a store of judgments."""
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "judgments.sqlite"
+        with JudgmentStore(path) as store:
+            store.add("ann", "q1", "d1", 2, key="1", confidence=0.5, note="a note")
+            store.add("bob", "q1", "d1", 1, key="2")
+            store.add("bob", "q1", "d 2", action="skip", key="3")
+            store.add("model:x", "q2", "d\u00e9", 3, key="4", source="model:x")
+            store.undo("bob", key="5")
+        return (path.read_bytes(),)
+
+
+def seeds_of_journal() -> tuple[bytes, ...]:
+    """Return the journal of a pull."""
+    with tempfile.TemporaryDirectory() as name:
+        with Journal(Path(name), DIGESTS, "state", resume=False) as journal:
+            for key, answer in ANSWERS.items():
+                journal.add(key, answer)
+        return (journal.path.read_bytes(),)
 
 
 def seeds_of_parquet() -> tuple[bytes, ...]:
@@ -382,6 +582,11 @@ NAMES = (
     "model",
     "evidence",
     "cache",
+    "clicks",
+    "judgments",
+    "pull-config",
+    "pull-journal",
+    "body",
     "command",
 )
 """The targets, known before anything is set up."""
@@ -428,6 +633,11 @@ def targets() -> dict[str, Target]:
         "model": Target(seeds_of_files("model.json"), load_changed_model, 10),
         "evidence": Target((evidence[:20_000], evidence), load_changed_evidence, 2),
         "cache": Target(seeds_of_cache(), use_changed_entry, 3),
+        "clicks": Target((CLICKS_JSON, CLICKS_CSV, CLICKS_PLAIN, CLICKS_UBI), read_changed_log, 20),
+        "judgments": Target(seeds_of_store(), use_changed_store, 1),
+        "pull-config": Target((*(example_config(name).encode() for name in ENGINES), PULL), read_changed_config, 5),
+        "pull-journal": Target(seeds_of_journal(), resume_changed_journal, 3),
+        "body": Target((FUSE_BODY, FEEDBACK_BODY, WEIGHTS_BODY, INTERLEAVE_BODY), serve_changed_body, 20),
         "command": Target(seeds_of_calls(), call_command, 1),
     }
 
