@@ -1,6 +1,7 @@
 """Fuzzing: changed files and arguments must be read as an independent parser reads them, or refused in one line.
 
     python tools/fuzz.py --seconds 600 --jobs 2
+    python tools/fuzz.py --executions 2000000
 
 Each execution changes a valid input at random and gives it to one target: a reader, the model or evidence file, a
 cache entry, a log of clicks, a store of judgments, a body of the service, the configuration or the journal of a
@@ -72,6 +73,8 @@ from genm.serve.service import Service
 from genm.serve.store import SqliteStore
 
 HANG_SECONDS = 5
+"""Of CPU time, or a dozen times as many on the clock: a busy machine may let a process wait."""
+PROGRESS_SECONDS = 60
 MEMORY = 2 << 30
 FOLDER = Path(".fuzz")
 
@@ -485,6 +488,9 @@ def sample_folder() -> Path:
     genm.collections.write_sample(folder)
     runs = {name: genm.read_run(folder / f"{name}.trec", name=name) for name in ("bm25", "dense")}
     genm.train(runs, genm.read_qrels(folder / "qrels.txt"), method="online").save(folder / "model.json")
+    (folder / "clicks.csv").write_bytes(CLICKS_PLAIN)
+    (folder / "judgments.sqlite").write_bytes(seeds_of_store()[0])
+    (folder / "queries.tsv").write_text("".join(f"{query}\ttext of {query}\n" for query in runs["bm25"]))
     return folder
 
 
@@ -555,6 +561,11 @@ def seeds_of_calls() -> tuple[bytes, ...]:
         "export model.json --to opensearch --approximate --set size=20 --set bm25.field=text",
         "export --list model.json --format json",
         "collections list --format json",
+        "pool bm25.trec dense=dense.trec --qrels qrels.txt -n 5 --method mtf --compare bm25,equal --seed 3",
+        "clicks clicks.csv -o out.csv --model coec --least-lists 1 --least-clicks 1 --format json",
+        "judge export judgments.sqlite --format csv -o judged.csv",
+        "judge agreement judgments.sqlite --format json",
+        "pull --init sqlite --set auth.user=me",
         "update --model model.json --qrels qrels.txt bm25.trec dense.trec -o out.json --grades from=0.5",
     )
     return tuple(call.replace(" ", "\0").encode() for call in calls)
@@ -691,6 +702,7 @@ class Tally:
     """A line about each different failure, by where it happened."""
     peak: int = 0
     slowest: float = 0.0
+    """CPU seconds of the slowest execution."""
 
 
 class HangError(BaseException):
@@ -698,13 +710,21 @@ class HangError(BaseException):
 
 
 def _stop(*_: object) -> None:
-    raise HangError
+    """Note a tick of the timer; a process that waits for the processor gets more of them."""
+    _ticks.append(time.process_time())
+    if _ticks[-1] - _ticks[0] >= HANG_SECONDS / 2 or len(_ticks) > 12:
+        raise HangError
+
+
+_ticks: list[float] = []
+"""The CPU time at the beginning of an execution and at every tick since."""
 
 
 def try_once(name: str, content: bytes, tally: Tally, folder: Path) -> None:
     """Give an input to a target; note a failure, and keep its input."""
-    signal.setitimer(signal.ITIMER_REAL, HANG_SECONDS)
-    began = time.perf_counter()
+    began = time.process_time()
+    _ticks[:] = [began]
+    signal.setitimer(signal.ITIMER_REAL, HANG_SECONDS, HANG_SECONDS)
     try:
         tally.accepted[name] += targets()[name].check(content)
     except (Exception, HangError) as error:  # noqa: BLE001 (any other exception is what we look for)
@@ -719,11 +739,11 @@ def try_once(name: str, content: bytes, tally: Tally, folder: Path) -> None:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         tally.executions[name] += 1
-        tally.slowest = max(tally.slowest, time.perf_counter() - began)
+        tally.slowest = max(tally.slowest, time.process_time() - began)
 
 
-def work(seed: int, seconds: float, names: list[str], folder: Path) -> Tally:
-    """Try changed inputs until the time is over."""
+def work(seed: int, seconds: float, executions: int | None, names: list[str], folder: Path) -> Tally:
+    """Try changed inputs until the time is over, or their number is reached."""
     tally, draw = Tally(), random.Random(seed)  # noqa: S311
     enter_sample_folder()
     signal.signal(signal.SIGALRM, _stop)
@@ -736,8 +756,13 @@ def work(seed: int, seconds: float, names: list[str], folder: Path) -> Tally:
     with contextlib.suppress(ValueError, OSError):
         used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, resource.RLIM_INFINITY))
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
+    end = np.inf if executions is not None else time.monotonic() + seconds
+    said = time.monotonic()
+    while time.monotonic() < end and tally.executions.total() < (executions or np.inf):
+        if time.monotonic() > said + PROGRESS_SECONDS:
+            said = time.monotonic()
+            n, cpu = tally.executions.total(), time.process_time()
+            print(f"{n:,} executions in {cpu:.0f} s of CPU, {len(tally.failures)} failures", flush=True)
         for name in draw.choices(names, shares, k=50):
             try_once(name, changed(targets()[name].seeds, draw), tally, folder)
     tally.peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
@@ -750,6 +775,7 @@ def main() -> int:
     """Fuzz, print a table, and return 1 if something failed."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--executions", type=int, help="stop at this number instead")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--only", help="targets, comma-separated")
@@ -757,8 +783,10 @@ def main() -> int:
     os.environ["GENM_THREADS"] = "1"
     folder = FOLDER.resolve()
     names = given.only.split(",") if given.only else list(NAMES)
-    jobs = [(given.seed + i, given.seconds, names, folder) for i in range(given.jobs)]
-    print(f"seed {given.seed}, {given.jobs} processes, {given.seconds:g} s")
+    each = None if given.executions is None else -(-given.executions // given.jobs)
+    jobs = [(given.seed + i, given.seconds, each, names, folder) for i in range(given.jobs)]
+    length = f"{given.seconds:g} s" if each is None else f"{given.executions:,} executions"
+    print(f"seed {given.seed}, {given.jobs} processes, {length}", flush=True)
     began = time.monotonic()
     with multiprocessing.get_context("spawn").Pool(given.jobs) as pool:
         tallies = pool.starmap(work, jobs)
@@ -774,7 +802,7 @@ def main() -> int:
     seconds = time.monotonic() - began
     print(
         f"{'all':<14} {sum(total.values()):>9,} executions in {seconds:.0f} s, "
-        f"{sum(total.values()) / seconds:,.0f} a second; slowest {max(t.slowest for t in tallies):.2f} s, "
+        f"{sum(total.values()) / seconds:,.0f} a second; slowest {max(t.slowest for t in tallies):.2f} s of CPU, "
         f"most memory {max(t.peak for t in tallies) >> 20:,} MiB"
     )
     for where, text in failures.items():
