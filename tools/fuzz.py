@@ -342,6 +342,7 @@ def use_changed_entry(content: bytes) -> bool:
 def call_command(content: bytes) -> bool:
     """Run the command line; the words are separated by NUL."""
     words = [word.decode("utf-8", "surrogateescape") for word in content.split(b"\0")]
+    restore_sample()
     result = CliRunner(env={"COLUMNS": "80"}).invoke(app, words, catch_exceptions=False, prog_name="genm")
     if result.exit_code not in (0, 2):
         raise DisagreementError(f"exit code {result.exit_code} of {words!r:.300}")
@@ -492,6 +493,19 @@ def sample_folder() -> Path:
     (folder / "judgments.sqlite").write_bytes(seeds_of_store()[0])
     (folder / "queries.tsv").write_text("".join(f"{query}\ttext of {query}\n" for query in runs["bm25"]))
     return folder
+
+
+@cache
+def sample_files() -> dict[Path, bytes]:
+    """Return what the files of the sample hold."""
+    return {path: path.read_bytes() for path in sample_folder().iterdir() if path.is_file()}
+
+
+def restore_sample() -> None:
+    """Write the files of the sample anew where an earlier command wrote over them."""
+    for path, content in sample_files().items():
+        if not path.is_file() or path.read_bytes() != content:
+            path.write_bytes(content)
 
 
 def enter_sample_folder() -> None:
