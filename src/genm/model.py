@@ -195,6 +195,11 @@ class Model:
         """The seed that dealt these folds; 0 where the model does not say it."""
         return self._said("seed", 0)
 
+    @property
+    def signs(self) -> Literal["positive", "any"]:
+        """Which signs the training allowed; "any" also where a weight is negative."""
+        return "any" if self.training.get("signs") == "any" or min(self.weights) < 0.0 else "positive"
+
     def _said(self, name: str, usual: int) -> int:
         known = self.training.get(name)
         return known if isinstance(known, int) else usual
