@@ -147,7 +147,7 @@ def test_searches_that_are_too_old_are_closed(tmp_path: Path, monkeypatch: pytes
         ("query,doc_id,position,clicked\nq\x1b,d,1,0\n", r"query without control characters; found .q.x1b"),
         ('{"query": "q", "docs": ["d\\u0000"]}\n', r"docs without control characters; found .d.x00"),
         ('{"query": "\\ud800", "docs": ["d"]}\n', "query without control characters"),
-        ('{"query": "q", "query": "p", "docs": ["d"]}\n', "the key 'query' twice"),
+        ('{"query": "q", "query": "p", "docs": ["d"]}\n', r"\('query' twice\)"),
         ('{"query": "q", "docs": ["d"], "clicks": [[1]]}\n', "clicks on the 1 documents shown"),
         (f'{{"docs": {"[" * 100_000}\n', "nested too deeply"),
         (f'{{"docs": [{"1" * 5000}]}}\n', "4300 digits"),
