@@ -122,8 +122,8 @@ $(VENV)/.documented: pyproject.toml requirements/docs.lock | $(VENV)/.made
 	@touch $@
 
 # Changed files and arguments, held to an independent parser: tools/fuzz.py says what counts as a failure.
-fuzz: $(VENV)/.tested  ## give changed inputs to every reader for a while (SECONDS=600)
-	@$(BIN)/python tools/fuzz.py --seconds $(or $(SECONDS),60) --jobs $(JOBS)
+fuzz: $(VENV)/.tested  ## give changed inputs to every reader (SECONDS=600, or EXECUTIONS=2000000)
+	@$(BIN)/python tools/fuzz.py --seconds $(or $(SECONDS),60) --jobs $(JOBS) $(if $(EXECUTIONS),--executions $(EXECUTIONS))
 
 faults: $(VENV)/.tested  ## kill, interrupt and starve commands, and look at what they leave (TRIES=1000)
 	@$(BIN)/python tools/faults.py --tries $(or $(TRIES),40)

@@ -3,6 +3,7 @@
     python -m benchmarks.coverage                                   # a small sample of the cells, some minutes
     python -m benchmarks.coverage --cells pydocs:4:50:AP:auto,generated:8:20:AP:newton --draws 200 --output c.jsonl
     python -m benchmarks.coverage --table c.jsonl                   # what the lines of a file add up to
+    python -m benchmarks.coverage --losses --draws 100 --output l.jsonl     # the losses of genm explain
 
 A cell is POOL:RANKERS:QUERIES:MEASURE:METHOD. Each draw takes that many queries from the pool, without
 replacement, learns weights from them and computes the evidence of `genm fit`. What an interval claims to hold is
@@ -21,6 +22,12 @@ widened by 1.3 ("1.3").
 A wrong verdict is "better" where the truth is below 0, or "worse" where it is above. "Under a true null" is
 stricter: had the gain been 0, the verdict is wrong whenever the interval lies wholly above or wholly below the
 truth; the two shares stand in the columns "above" and "below". Each should be at most 2.5 %.
+
+`--losses` does the same for what `genm explain`, `fit` and `report` print as lost without a ranker. The truth is
+the mean on the rest of the pool of the weights learned from the drawn queries with all rankers, less that of the
+weights learned without the ranker. "joint" is the share of draws in which the joint intervals of all rankers hold.
+Wrong verdicts: "keep" where the truth is not above 0, "hurts" where it is, "not needed" where it is above the
+margin.
 """
 
 import argparse
@@ -35,11 +42,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import stats
 
-from genm.align import Aligned, align_runs
+from genm.align import Aligned, align_runs, select_rankers
 from genm.collections import load_collection
 from genm.errors import ConvergenceWarning
 from genm.evaluate import AlignedEvaluator, Measure, parse_measure
 from genm.evidence import BEST_SINGLE, RRF, UNIFORM, Evidence, gather_evidence, ranker_ids, single_values
+from genm.explain import measure_losses
+from genm.explain.losses import NEGLIGIBLE_LOSS
 from genm.fuse import rule_scores
 from genm.learn import make_fuser
 from genm.rankers import make_ranker, rank_collection
@@ -53,6 +62,7 @@ SMALL = (
     "generated:4:20:AP:auto",
     "generated:8:100:AP:auto",
 )
+LOSSES = ("generated:4:50:AP:auto", "pydocs:4:50:AP:auto")
 RULES = ("printed", "t", "nb", "1.3")
 STRONGEST = "strongest"
 
@@ -142,9 +152,8 @@ def pool_of(name: str, n_rankers: int, measure: str) -> Pool:
 def draw(cell: Cell, number: int) -> dict[str, Any]:
     """Return one draw: for every rival the estimate, the ends by every rule, and the truth."""
     pool = pool_of(cell.pool, cell.n_rankers, cell.measure)
-    n_all, n = len(pool.aligned.queries), cell.n_queries
-    inside = np.random.default_rng([number, n, cell.n_rankers, 7]).choice(n_all, n, replace=False)
-    outside = np.setdiff1d(np.arange(n_all), inside)
+    n_all = len(pool.aligned.queries)
+    inside, outside = drawn_queries(cell, number, n_all)
     options = {"measure": cell.measure} if cell.method == "auto" else {}
     fuser, evidence = gather_evidence(
         pool.aligned.select(inside), lambda: make_fuser(cell.method, **options), parse_measure(cell.measure)
@@ -157,6 +166,83 @@ def draw(cell: Cell, number: int) -> dict[str, Any]:
         truth = float(learned - pool.fixed[own][outside].mean())
         rows[rival] = {"truth": truth, "outcome": evidence.outcome(asked), **ends(evidence, asked)}
     return {"cell": str(cell), "draw": number, "n_all": n_all, "rivals": rows}
+
+
+@cache
+def pool_without(name: str, n_rankers: int, measure: str, left_out: int) -> Pool:
+    """Return the pool without one of its rankers, and without the documents that only that one returned."""
+    whole = pool_of(name, n_rankers, measure).aligned
+    names = [ranker for k, ranker in enumerate(whole.rankers) if k != left_out]
+    return Pool(select_rankers(whole, names), parse_measure(measure))
+
+
+def drawn_queries(cell: Cell, number: int, n_all: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the queries of a draw, and the rest of the pool."""
+    seed = [number, cell.n_queries, cell.n_rankers, 7]
+    inside = np.random.default_rng(seed).choice(n_all, cell.n_queries, replace=False)
+    return inside, np.setdiff1d(np.arange(n_all), inside)
+
+
+def draw_losses(cell: Cell, number: int) -> dict[str, Any]:
+    """Return one draw: for every ranker the loss without it, its intervals, the verdict, and the truth."""
+    pool = pool_of(cell.pool, cell.n_rankers, cell.measure)
+    n_all = len(pool.aligned.queries)
+    inside, outside = drawn_queries(cell, number, n_all)
+    options = {"measure": cell.measure} if cell.method == "auto" else {}
+
+    def true_mean(of: Pool) -> float:
+        fuser = make_fuser(cell.method, **options).fit(of.aligned.select(inside))
+        return float(of.values(fuser.weights_)[outside].mean())
+
+    found = measure_losses(
+        pool.aligned.select(inside), method=cell.method, measure=parse_measure(cell.measure), folds=5
+    )
+    everyone = true_mean(pool)
+    rows = {
+        part.name: {
+            "truth": everyone - true_mean(pool_without(cell.pool, cell.n_rankers, cell.measure, k)),
+            "estimate": part.loss.value,
+            "printed": [part.loss.low, part.loss.high],
+            "joint": [part.loss.joint_low, part.loss.joint_high],
+            "verdict": found.verdicts[part.name],
+        }
+        for k, part in enumerate(found.rankers)
+    }
+    return {"cell": str(cell), "draw": number, "n_all": n_all, "losses": rows}
+
+
+def print_losses(draws: list[dict[str, Any]]) -> None:
+    """Print the coverage of the losses, cell by cell."""
+    wrong = {"keep": "wrong: keep", "hurts": "wrong: hurts", "not needed": "wrong: not needed"}
+    print_header(["cell", "draws", "each ranker alone", "above", "below", "joint", *wrong.values(), "undecided"])
+    for cell in dict.fromkeys(one["cell"] for one in draws):
+        of_cell = [one for one in draws if one["cell"] == cell]
+        alone, joint, mistakes, undecided = [], [], [], 0
+        for one in of_cell:
+            longer = np.sqrt(one["n_all"] / (one["n_all"] - Cell.parse(cell).n_queries))
+            holds = []
+            for row in one["losses"].values():
+                truth, verdict = row["truth"], row["verdict"]
+                sides = {rule: _sides(row["estimate"], row[rule], truth, longer) for rule in ("printed", "joint")}
+                alone.append(sides["printed"])
+                holds.append(not any(sides["joint"]))
+                right = {"keep": truth > 0.0, "hurts": truth < 0.0, "not needed": truth <= NEGLIGIBLE_LOSS}
+                mistakes.append(verdict if not right.get(verdict, True) else "")
+                undecided += verdict == "undecided"
+            joint.append(all(holds))
+        n = len(alone)
+        above, below = np.array(alone).sum(axis=0).tolist()
+        rates = [f"{mistakes.count(verdict) / n:.1%}" for verdict in wrong]
+        print(
+            f"| {cell} | {len(of_cell)} | {share(n - above - below, n)} | {above / n:.1%} | {below / n:.1%} "
+            f"| {share(sum(joint), len(joint))} | {' | '.join(rates)} | {undecided / n:.1%} |"
+        )
+
+
+def _sides(estimate: float, interval: list[float], truth: float, longer: float) -> tuple[bool, bool]:
+    """Return whether an interval, moved out for the error of the rest of the pool, is above or below the truth."""
+    low, high = (estimate + longer * (end - estimate) for end in interval)
+    return low > truth, high < truth
 
 
 def ends(evidence: Evidence, rival: str) -> dict[str, Any]:
@@ -202,10 +288,8 @@ def count(draws: Iterable[dict[str, Any]], rivals: Iterable[str], rule: str) -> 
         longer = np.sqrt(one["n_all"] / (one["n_all"] - n))
         for rival in rivals:
             row = one["rivals"][rival]
-            low, high = row[rule]
-            moved_low, moved_high = (row["estimate"] + longer * (end - row["estimate"]) for end in (low, high))
-            truth = row["truth"]
-            above, below = moved_low > truth, moved_high < truth
+            (low, high), truth = row[rule], row["truth"]
+            above, below = _sides(row["estimate"], row[rule], truth, longer)
             found.append((not above and not below, above, below, low > 0.0 > truth, high < 0.0 < truth))
     return Count(len(found), *np.array(found).sum(axis=0).tolist())
 
@@ -252,28 +336,31 @@ def print_table(draws: list[dict[str, Any]]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cells", default=",".join(SMALL))
+    parser.add_argument("--losses", action="store_true", help="of what is lost without each ranker")
+    parser.add_argument("--cells", help=f"default: {','.join(SMALL)}; of losses: {','.join(LOSSES)}")
     parser.add_argument("--draws", type=int, default=20)
     parser.add_argument("--first", type=int, default=0, help="number of the first draw, which seeds it")
     parser.add_argument("--output", type=Path, help="JSON lines; what is there already is not drawn again")
     parser.add_argument("--table", type=Path, help="only add up the lines of this file")
     options = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)
+    draw_one, show = (draw_losses, print_losses) if options.losses else (draw, print_table)
+    cells = options.cells.split(",") if options.cells else LOSSES if options.losses else SMALL
     if options.table is not None:
-        print_table(list(lines_of(options.table)))
+        show(list(lines_of(options.table)))
         return
     print(json.dumps({"genm": __version__, "machine": platform.machine(), "draws": options.draws}), flush=True)
     found = [] if options.output is None else list(lines_of(options.output))
     done = {(one["cell"], one["draw"]) for one in found}
-    for cell in map(Cell.parse, options.cells.split(",")):
+    for cell in map(Cell.parse, cells):
         for number in range(options.first, options.first + options.draws):
             if (str(cell), number) in done:
                 continue
-            found.append(draw(cell, number))
+            found.append(draw_one(cell, number))
             if options.output is not None:
                 with options.output.open("a", encoding="utf-8") as file:
                     file.write(json.dumps(found[-1]) + "\n")
-    print_table(found)
+    show(found)
 
 
 if __name__ == "__main__":

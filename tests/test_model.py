@@ -345,3 +345,18 @@ def test_edited_groups_are_refused(path, value, fault):
     at[path[-1]] = value
     with pytest.raises(ModelError, match=fault):
         model_from_json(document)
+
+
+def test_the_rule_for_ties_is_written_where_it_is_not_the_usual_one(tmp_path):
+    usual, given = Normalizer("reciprocal"), Normalizer("reciprocal", ties="given")
+    model = Model(("a", "b"), (0.5, 0.5), (usual, given), (None, None), "given", "AP")
+    document = model_to_json(model)
+    assert "ties" not in document["rankers"][0]["normalizer"]
+    assert document["rankers"][1]["normalizer"]["ties"] == "given"
+    assert model_from_json(document) == model
+    document["rankers"][1]["normalizer"]["ties"] = "rank"
+    with pytest.raises(ModelError, match=r'rankers\[1\]\.normalizer\.ties: expected "doc_id" or "given"'):
+        model_from_json(document)
+    document["rankers"][1]["normalizer"] |= {"ties": "given", "kind": "minmax"}
+    with pytest.raises(ModelError, match="only rank and reciprocal read it"):
+        model_from_json(document)

@@ -1,9 +1,11 @@
 """Rows become a Run in trec_eval's order, however they came; runs and judgments are mappings."""
 
 import copy
+import io
 import pickle
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,10 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from genm._math.sorting import distinct_scores
 from genm.errors import InputError
 from genm.ids import Ids
 from genm.normalizers import Normalizer
-from genm.read import qrels_from_dict, read_qrels, read_run, run_from_dict
+from genm.read import qrels_from_dict, read_qrels, read_run, run_from_dict, write_run
 from genm.records import Collection, Qrels, Run, make_qrels, ranked_run
 
 NAMES = ["a", "b", "ab", "é", "z9", "document-10", "document-9", ""]
@@ -171,3 +174,49 @@ def test_reading_a_record_returns_it() -> None:
     assert read_run(RUN) is RUN
     assert read_run(RUN, name="other").name == "other"
     assert read_qrels(QRELS) is QRELS
+
+
+@given(
+    st.lists(st.lists(st.sampled_from([-1.5, 0.0, 1.0, 1.0000000000000002]), max_size=12), min_size=1, max_size=4)
+)
+def test_a_run_remembers_the_order_of_equal_scores(lists: list[list[float]]) -> None:
+    """Ids that are not in their order of bytes, so that ties by doc id are another order than the source's."""
+    table = {
+        f"q{q}": {f"d{(i * 7) % 12:02}": score for i, score in enumerate(scores)}
+        for q, scores in enumerate(lists)
+        if scores
+    }
+    run = Run.from_dict(table)
+    told_apart = run.in_given_order()
+    for query, docs in table.items():
+        expected = sorted(docs, key=lambda doc: -docs[doc])  # stable
+        assert list(told_apart[query]) == expected
+        assert all(a > b for a, b in pairwise(told_apart[query].values())) or run.given is None
+        assert list(told_apart[query].values()) == pytest.approx(
+            [docs[doc] for doc in expected], rel=1e-14, abs=1e-300
+        )
+    assert (run.given is None) == (list(map(list, run.values())) == list(map(list, told_apart.values())))
+    out = io.BytesIO()
+    write_run(run, out)
+    if table:
+        again = read_run(io.BytesIO(out.getvalue()))
+        assert again == run
+        assert again.in_given_order() == told_apart
+
+
+def test_scores_are_lowered_no_more_than_needed() -> None:
+    close = np.array([2.0, 2.0, np.nextafter(2.0, 0.0), 1.0, 0.0, -0.0, -3.0, 5.0, 5.0])
+    lowered = distinct_scores(np.array([0, 7, 9]), close)
+    below = np.nextafter(2.0, 0.0)
+    assert lowered.tolist() == [
+        2.0,
+        below,
+        np.nextafter(below, 0.0),
+        1.0,
+        0.0,
+        -5e-324,
+        -3.0,
+        5.0,
+        np.nextafter(5.0, 0.0),
+    ]
+    assert np.isfinite(distinct_scores(np.array([0, 2]), np.full(2, -np.finfo(float).max))).all()

@@ -50,6 +50,9 @@ COMMANDS: dict[str, tuple[list[str], list[str]]] = {
         ["pull", "pull.toml", "-o", "out/pulled", "--resume"],
         ["out/pulled/words.trec", "out/pulled/pull.json"],
     ),
+    "pool": (["pool", *QRELS, *RUNS, "-n", "20", "-o", "out/pairs.tsv"], ["out/pairs.tsv"]),
+    "clicks": (["clicks", "clicks.csv", "-o", "out/clicks.csv"], ["out/clicks.csv"]),
+    "judge export": (["judge", "export", "judgments.sqlite", "-o", "out/judged.qrels"], ["out/judged.qrels"]),
 }
 """The words of each command, and the files that it writes; all of them are the same from run to run."""
 PULL = """engine = "sqlite"
@@ -73,6 +76,11 @@ CODES = {
 }
 
 
+PATIENCE = 120
+"""Seconds that a command may take to end after a signal; a busy machine lets it wait."""
+PROGRESS_SECONDS = 60
+
+
 @dataclass
 class Outcome:
     """What was tried, and what went wrong."""
@@ -85,6 +93,7 @@ class Outcome:
         """Note a failure."""
         if not right:
             self.failures.append(text)
+            print(f"FAILED {text}", flush=True)
 
 
 def make_sample(folder: Path) -> None:
@@ -103,6 +112,11 @@ def make_sample(folder: Path) -> None:
         database.executemany("INSERT INTO docs VALUES (?, ?)", [line.split("\t") for line in docs.splitlines()])
         database.commit()
     (folder / "pull.toml").write_text(PULL)
+    shown = "".join(f"ship,d{i},{i + 1},{int(i == n % 3)}\n" for n in range(40) for i in range(5))
+    (folder / "clicks.csv").write_text(f"query,doc_id,position,clicked\n{shown}")
+    with genm.judge.JudgmentStore(folder / "judgments.sqlite") as store:
+        for i in range(30):
+            store.add("ann", f"q{i % 3}", f"d{i}", i % 4, key=str(i))
 
 
 def start(folder: Path, words: list[str], **options: Any) -> "subprocess.Popen[bytes]":
@@ -142,7 +156,11 @@ def send_signals(tries: int, draw: random.Random, outcome: Outcome, commands: di
                 seconds[name] = time.monotonic() - began
             outcome.check(done.returncode == 0, f"{name}: exit code {done.returncode}: {err[-300:]!r}")
             expected[name] = outputs(folder, files)
-        for _ in range(tries):
+        said = time.monotonic()
+        for number in range(tries):
+            if time.monotonic() > said + PROGRESS_SECONDS:
+                said = time.monotonic()
+                print(f"{number:,} of {tries:,} signals, {len(outcome.failures)} failures", flush=True)
             name = draw.choice(list(commands))
             words, files = commands[name]
             kind = draw.choice(list(CODES))
@@ -155,11 +173,11 @@ def send_signals(tries: int, draw: random.Random, outcome: Outcome, commands: di
             time.sleep(draw.uniform(0.0, seconds[name] * 1.05))
             process.send_signal(kind)
             try:
-                _, err = process.communicate(timeout=30)
+                _, err = process.communicate(timeout=PATIENCE)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.communicate()
-                outcome.failures.append(f"{name}: still there 30 s after {kind.name}")
+                outcome.failures.append(f"{name}: still there {PATIENCE} s after {kind.name}")
                 continue
             what = f"{name} after {kind.name}"
             outcome.tries[what] += 1
@@ -307,11 +325,12 @@ def main() -> int:
     )
     parser.add_argument("--seed", type=int, default=int(time.time()))
     given = parser.parse_args()
-    print(f"seed {given.seed}")
+    print(f"seed {given.seed}", flush=True)
     outcome = Outcome()
     steps: tuple[Callable[[Outcome], None], ...] = (starve, take_folders, forbid, shift_clocks, share)
     for step in steps:
         step(outcome)
+        print(f"{step.__name__}: {len(outcome.failures)} failures so far", flush=True)
     commands = COMMANDS | (LONG if given.tries >= 500 else {})
     send_signals(given.tries, random.Random(given.seed), outcome, commands)  # noqa: S311
     for what, n in sorted(outcome.tries.items()):

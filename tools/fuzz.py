@@ -1,9 +1,11 @@
 """Fuzzing: changed files and arguments must be read as an independent parser reads them, or refused in one line.
 
     python tools/fuzz.py --seconds 600 --jobs 2
+    python tools/fuzz.py --executions 2000000
 
 Each execution changes a valid input at random and gives it to one target: a reader, the model or evidence file, a
-cache entry, the command line. Failures are: an exception that is not a GenmError, a hang of more than five seconds,
+cache entry, a log of clicks, a store of judgments, a body of the service, the configuration or the journal of a
+pull, the command line. Failures are: an exception that is not a GenmError, a hang of more than five seconds,
 more than 2 GB of memory, another answer than that of the oracle (tools/fuzz_oracle.py). A failing input is written
 to .fuzz/TARGET-*.bin; put it into tests/fuzz_corpus, which tests/test_fuzz.py runs through with every test.
 """
@@ -26,12 +28,13 @@ import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import fuzz_oracle as oracle
+import msgspec
 import numpy as np
 import zstandard
 from typer.testing import CliRunner
@@ -39,16 +42,39 @@ from typer.testing import CliRunner
 import genm
 from genm.cache import cached
 from genm.cli.app import app
+from genm.connect.config import digests, example_config, read_config
+from genm.connect.engine import Answer
+from genm.connect.journal import Journal
+from genm.connect.registry import ENGINES
+from genm.connect.templates import Values, fill_json, names_in, read_json_template, read_sql_template
 from genm.errors import GenmError, GenmWarning
 from genm.evidence import load_evidence
 from genm.grouping import parse_grouping
+from genm.judge import JudgmentStore, judgments_as, qrels_of, read_clicks
+from genm.judge.agreement import agreement_of
 from genm.model import model_from_json, model_to_json
 from genm.read import read_beir, read_groups, read_letor, read_queries, read_query_weights
 from genm.read.diagnostics import Diagnostics
 from genm.read.sources import open_source
 from genm.read.texts import read_texts
+from genm.serve.engine import Engine
+from genm.serve.messages import (
+    Body,
+    FeedbackRequest,
+    FuseAnswer,
+    FuseRequest,
+    InterleaveRequest,
+    RequestError,
+    WeightsRequest,
+    read_weights,
+)
+from genm.serve.security import Caller
+from genm.serve.service import Service
+from genm.serve.store import SqliteStore
 
 HANG_SECONDS = 5
+"""Of CPU time, or a dozen times as many on the clock: a busy machine may let a process wait."""
+PROGRESS_SECONDS = 60
 MEMORY = 2 << 30
 FOLDER = Path(".fuzz")
 
@@ -109,6 +135,44 @@ RULES = b"id: ^[A-Z0-9-]+$, short: words<=2, german: lang=de, x: a{1,3}(?:b|c)?"
 CORPUS = b'{"_id": "d1", "title": "T", "text": "one"}\n{"_id": "d2", "text": "two \\u00e9"}\n'
 DOCS = b"<DOC>\n<DOCNO> d1 </DOCNO>\n<TEXT>one &amp; two</TEXT>\n</DOC>\n<DOC><DOCNO>d2</DOCNO>x</DOC>\n"
 TOPICS = b"<top>\n<num> Number: 301\n<title> a title\n<desc> Description: more\n</top>\n"
+CLICKS_JSON = (
+    b'{"query": "fast cars", "docs": ["d1", "d2", 7], "clicks": ["d2"]}\n'
+    b'{"query": "fast cars", "docs": ["d1", "d2", 7], "clicks": [2, 3]}\n'
+    b'{"user_query": "caf\xc3\xa9", "documents": ["d1"]}\n'
+)
+CLICKS_CSV = b'query,doc_id,position,clicked,session\nfast cars,d1,1,1,a\n"fast, cars",d2,2,,a\nx,d1,1,true,b\n'
+CLICKS_PLAIN = b"query,doc_id,position,clicked\nq,d1,1,0\nq,d2,2,1\nq,d1,1,1\n"
+CLICKS_UBI = (
+    b'{"query_id": "s1", "user_query": "cars", "query_response_hit_ids": ["d1", "d2"]}\n'
+    b'{"_source": {"query_id": "s2", "user_query": "cars", "query_response_hit_ids": ["d2"]}}\n'
+    b'{"action_name": "click", "query_id": "s1", "event_attributes": {"object": {"object_id": "d2"}}}\n'
+    b'{"action_name": "scroll", "query_id": "s2"}\n'
+)
+PULL = b"""engine = "sqlite"
+address = "docs.db"
+queries = {file = "q.tsv", top = 5}
+timeout = 2.5
+[auth]
+password = "env:SECRET"
+[rankers.words]
+search = "SELECT id, 1 FROM docs WHERE docs MATCH $words LIMIT $depth"
+depth = 20
+[rankers."more.like-this"]
+search = '''{"match": {"text": "$query"}, "size": "$depth", "at": [1.5, null, "$vector"]}'''
+[options]
+a.b = [1, 2.5, true, "x"]
+"""
+FUSE_BODY = (
+    b'{"runs": {"bm25": [["d1", 3.5], ["d2", 1e-3]], "dense": {"doc_ids": ["d2", "d3"], "scores": [0.9, -1]}}, '
+    b'"top": 2, "explain": true, "query_id": "q1", "weights": {"bm25": 0.3, "dense": 0.7}}'
+)
+FEEDBACK_BODY = (
+    b'{"events": [{"key": "k1", "query_id": "q1", "runs": {"bm25": [["d1", 3.5], ["d2", 1]], '
+    b'"dense": [["d2", 0.9]]}, "judgments": {"d1": 1, "d2": 0}}, {"key": "k2", "query_id": "q2", "runs": '
+    b'{"bm25": [["d1", 2]], "dense": [["d3", 1]]}, "impression": {"shown": ["d1", "d3"], "clicks": ["d3"]}}]}'
+)
+WEIGHTS_BODY = b'{"weights": {"bm25": 0.25, "dense": 0.75}, "key": "w"}'
+INTERLEAVE_BODY = b'{"runs": {"bm25": [["d1", 2]], "dense": [["d3", 1]]}, "versions": [1, 1], "top": 5}'
 
 
 @dataclass(frozen=True)
@@ -278,12 +342,130 @@ def use_changed_entry(content: bytes) -> bool:
 def call_command(content: bytes) -> bool:
     """Run the command line; the words are separated by NUL."""
     words = [word.decode("utf-8", "surrogateescape") for word in content.split(b"\0")]
+    restore_sample()
     result = CliRunner(env={"COLUMNS": "80"}).invoke(app, words, catch_exceptions=False, prog_name="genm")
     if result.exit_code not in (0, 2):
         raise DisagreementError(f"exit code {result.exit_code} of {words!r:.300}")
     if result.exit_code == 2 and not re.search(r"^genm: [a-z-]+: ", result.stderr, re.MULTILINE):
         raise DisagreementError(f"no error line of {words!r:.300}: {result.stderr!r:.300}")
     return result.exit_code == 0
+
+
+def read_changed_log(content: bytes) -> bool:
+    """Count the lists of a log of clicks as the oracle does."""
+    with tempfile.NamedTemporaryFile(prefix="genm-fuzz-") as file:
+        file.write(content)
+        file.flush()
+        try:
+            found = {query: lists for query, lists in read_clicks([file.name]).lists.items() if lists}
+        except GenmError as error:
+            check_error(error)
+            found = None
+    if not content.startswith(NOT_TEXT):
+        expected = oracle.click_log(content)
+        if found != expected:
+            raise DisagreementError(f"read {short(found)}; the oracle {short(expected)}")
+    return found is not None
+
+
+def use_changed_store(content: bytes) -> bool:
+    """Open a store of judgments, and export all that it holds."""
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "judgments.sqlite"
+        path.write_bytes(content)
+        try:
+            with JudgmentStore(path) as store:
+                agreement_of(store.opinions())
+                exported = [judgments_as(store, form) for form in ("jsonl", "csv", "trec")]
+                qrels = qrels_of(store.judgments())
+                store.add("a", "q", "d9", 1, key="new")
+        except GenmError as error:
+            check_error(error)
+            return False
+    for text, form in zip(exported[1:], ("csv", "trec"), strict=True):
+        if len(qrels) and as_table(genm.read_qrels(io.BytesIO(text), format=form)) != as_table(qrels):
+            raise DisagreementError(f"exported {text!r:.300} as {form}")
+    return True
+
+
+def read_changed_config(content: bytes) -> bool:
+    """Read the configuration of a pull, and fill its templates."""
+    values = Values("q1", 'say "hi"', [0.5, 1.0], 10)
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "pull.toml"
+        path.write_bytes(content)
+        try:
+            config = read_config(path)
+        except GenmError as error:
+            check_error(error)
+            return False
+    digests(config.parts())
+    config.access_options()
+    for ranker in config.rankers.values():
+        names_in(ranker.search)
+        with contextlib.suppress(GenmError):
+            read_sql_template(ranker.search, "rankers", "%({})s")
+        with contextlib.suppress(GenmError):
+            json.dumps(fill_json(read_json_template(ranker.search, "rankers"), values, "rankers"))
+    return True
+
+
+ANSWERS = {
+    ("bm25", "q1"): Answer((("d1", 3.5), ("d\u00e9", -0.25)), {"d1": "one"}),
+    ("bm25", "q2"): Answer((), {}, "one shard failed", 2),
+    ("dense", "q1"): Answer((("d1", 1e300),), {"d1": "one"}),
+}
+DIGESTS = {"engine": "ab12", "queries": "cd34"}
+
+
+def resume_changed_journal(content: bytes) -> bool:
+    """Whatever stands in the journal of a pull, an answer is one that was written, or it is asked for again."""
+    with tempfile.TemporaryDirectory() as name:
+        (Path(name) / "pull.journal").write_bytes(content)
+        try:
+            with Journal(Path(name), DIGESTS, "state", resume=True) as journal:
+                found = dict(journal.answers)
+                journal.add(("new", "q"), Answer(()))
+        except GenmError as error:
+            check_error(error)
+            return False
+    for key, answer in found.items():
+        if key not in ANSWERS or replace(answer, texts={}) != replace(ANSWERS[key], texts={}):
+            raise DisagreementError(f"{key}: resumed {answer!r:.200}")
+    return True
+
+
+CALLER = Caller("fuzz", frozenset({"feedback"}), trusted=False)
+
+
+@cache
+def service() -> Service:
+    """Return a service of its own; only bodies that change nothing are given to it."""
+    engine = Engine(SqliteStore(Path(tempfile.mkdtemp(prefix="genm-fuzz-")) / "store.sqlite"))
+    engine.start(genm.load_model(sample_folder() / "model.json"), None)
+    return Service(engine)
+
+
+def serve_changed_body(content: bytes) -> bool:
+    """Decode a body as each kind of request, and do what it asks for; feedback is prepared and not learned from."""
+    accepted = False
+    operations: tuple[tuple[type, Callable[[Any], object]], ...] = (
+        (FuseRequest, lambda request: service().fuse(request)),
+        (FeedbackRequest, lambda request: service().prepare_feedback(CALLER, request)),
+        (InterleaveRequest, lambda request: service().interleave(request)),
+        (WeightsRequest, lambda request: read_weights("body", request.weights, service().model, distribution=True)),
+    )
+    for kind, do in operations:
+        try:
+            answer = do(Body(kind).read(content))
+        except RequestError as error:
+            check_error(GenmError(str(error)))
+            msgspec.json.encode(error.answer())
+        else:
+            accepted = True
+            if isinstance(answer, FuseAnswer) and b"null" in msgspec.json.encode(answer.results or answer.scores):
+                raise DisagreementError(f"scores that are no numbers: {answer!r:.300}")
+    return accepted
 
 
 @contextlib.contextmanager
@@ -307,7 +489,23 @@ def sample_folder() -> Path:
     genm.collections.write_sample(folder)
     runs = {name: genm.read_run(folder / f"{name}.trec", name=name) for name in ("bm25", "dense")}
     genm.train(runs, genm.read_qrels(folder / "qrels.txt"), method="online").save(folder / "model.json")
+    (folder / "clicks.csv").write_bytes(CLICKS_PLAIN)
+    (folder / "judgments.sqlite").write_bytes(seeds_of_store()[0])
+    (folder / "queries.tsv").write_text("".join(f"{query}\ttext of {query}\n" for query in runs["bm25"]))
     return folder
+
+
+@cache
+def sample_files() -> dict[Path, bytes]:
+    """Return what the files of the sample hold."""
+    return {path: path.read_bytes() for path in sample_folder().iterdir() if path.is_file()}
+
+
+def restore_sample() -> None:
+    """Write the files of the sample anew where an earlier command wrote over them."""
+    for path, content in sample_files().items():
+        if not path.is_file() or path.read_bytes() != content:
+            path.write_bytes(content)
 
 
 def enter_sample_folder() -> None:
@@ -327,6 +525,28 @@ def seeds_of_cache() -> tuple[bytes, ...]:
         cached("fuzz", ["key"], lambda: {"a": np.arange(5.0), "b": np.eye(2)})
         (path,) = Path(name).rglob("*.zip")
         return (path.read_bytes(),)
+
+
+def seeds_of_store() -> tuple[bytes, ...]:
+    """Return a store of judgments."""
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "judgments.sqlite"
+        with JudgmentStore(path) as store:
+            store.add("ann", "q1", "d1", 2, key="1", confidence=0.5, note="a note")
+            store.add("bob", "q1", "d1", 1, key="2")
+            store.add("bob", "q1", "d 2", action="skip", key="3")
+            store.add("model:x", "q2", "d\u00e9", 3, key="4", source="model:x")
+            store.undo("bob", key="5")
+        return (path.read_bytes(),)
+
+
+def seeds_of_journal() -> tuple[bytes, ...]:
+    """Return the journal of a pull."""
+    with tempfile.TemporaryDirectory() as name:
+        with Journal(Path(name), DIGESTS, "state", resume=False) as journal:
+            for key, answer in ANSWERS.items():
+                journal.add(key, answer)
+        return (journal.path.read_bytes(),)
 
 
 def seeds_of_parquet() -> tuple[bytes, ...]:
@@ -355,6 +575,11 @@ def seeds_of_calls() -> tuple[bytes, ...]:
         "export model.json --to opensearch --approximate --set size=20 --set bm25.field=text",
         "export --list model.json --format json",
         "collections list --format json",
+        "pool bm25.trec dense=dense.trec --qrels qrels.txt -n 5 --method mtf --compare bm25,equal --seed 3",
+        "clicks clicks.csv -o out.csv --model coec --least-lists 1 --least-clicks 1 --format json",
+        "judge export judgments.sqlite --format csv -o judged.csv",
+        "judge agreement judgments.sqlite --format json",
+        "pull --init sqlite --set auth.user=me",
         "update --model model.json --qrels qrels.txt bm25.trec dense.trec -o out.json --grades from=0.5",
     )
     return tuple(call.replace(" ", "\0").encode() for call in calls)
@@ -382,6 +607,11 @@ NAMES = (
     "model",
     "evidence",
     "cache",
+    "clicks",
+    "judgments",
+    "pull-config",
+    "pull-journal",
+    "body",
     "command",
 )
 """The targets, known before anything is set up."""
@@ -428,6 +658,11 @@ def targets() -> dict[str, Target]:
         "model": Target(seeds_of_files("model.json"), load_changed_model, 10),
         "evidence": Target((evidence[:20_000], evidence), load_changed_evidence, 2),
         "cache": Target(seeds_of_cache(), use_changed_entry, 3),
+        "clicks": Target((CLICKS_JSON, CLICKS_CSV, CLICKS_PLAIN, CLICKS_UBI), read_changed_log, 20),
+        "judgments": Target(seeds_of_store(), use_changed_store, 1),
+        "pull-config": Target((*(example_config(name).encode() for name in ENGINES), PULL), read_changed_config, 5),
+        "pull-journal": Target(seeds_of_journal(), resume_changed_journal, 3),
+        "body": Target((FUSE_BODY, FEEDBACK_BODY, WEIGHTS_BODY, INTERLEAVE_BODY), serve_changed_body, 20),
         "command": Target(seeds_of_calls(), call_command, 1),
     }
 
@@ -481,6 +716,7 @@ class Tally:
     """A line about each different failure, by where it happened."""
     peak: int = 0
     slowest: float = 0.0
+    """CPU seconds of the slowest execution."""
 
 
 class HangError(BaseException):
@@ -488,13 +724,21 @@ class HangError(BaseException):
 
 
 def _stop(*_: object) -> None:
-    raise HangError
+    """Note a tick of the timer; a process that waits for the processor gets more of them."""
+    _ticks.append(time.process_time())
+    if _ticks[-1] - _ticks[0] >= HANG_SECONDS / 2 or len(_ticks) > 12:
+        raise HangError
+
+
+_ticks: list[float] = []
+"""The CPU time at the beginning of an execution and at every tick since."""
 
 
 def try_once(name: str, content: bytes, tally: Tally, folder: Path) -> None:
     """Give an input to a target; note a failure, and keep its input."""
-    signal.setitimer(signal.ITIMER_REAL, HANG_SECONDS)
-    began = time.perf_counter()
+    began = time.process_time()
+    _ticks[:] = [began]
+    signal.setitimer(signal.ITIMER_REAL, HANG_SECONDS, HANG_SECONDS)
     try:
         tally.accepted[name] += targets()[name].check(content)
     except (Exception, HangError) as error:  # noqa: BLE001 (any other exception is what we look for)
@@ -509,11 +753,11 @@ def try_once(name: str, content: bytes, tally: Tally, folder: Path) -> None:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         tally.executions[name] += 1
-        tally.slowest = max(tally.slowest, time.perf_counter() - began)
+        tally.slowest = max(tally.slowest, time.process_time() - began)
 
 
-def work(seed: int, seconds: float, names: list[str], folder: Path) -> Tally:
-    """Try changed inputs until the time is over."""
+def work(seed: int, seconds: float, executions: int | None, names: list[str], folder: Path) -> Tally:
+    """Try changed inputs until the time is over, or their number is reached."""
     tally, draw = Tally(), random.Random(seed)  # noqa: S311
     enter_sample_folder()
     signal.signal(signal.SIGALRM, _stop)
@@ -526,8 +770,13 @@ def work(seed: int, seconds: float, names: list[str], folder: Path) -> Tally:
     with contextlib.suppress(ValueError, OSError):
         used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, resource.RLIM_INFINITY))
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
+    end = np.inf if executions is not None else time.monotonic() + seconds
+    said = time.monotonic()
+    while time.monotonic() < end and tally.executions.total() < (executions or np.inf):
+        if time.monotonic() > said + PROGRESS_SECONDS:
+            said = time.monotonic()
+            n, cpu = tally.executions.total(), time.process_time()
+            print(f"{n:,} executions in {cpu:.0f} s of CPU, {len(tally.failures)} failures", flush=True)
         for name in draw.choices(names, shares, k=50):
             try_once(name, changed(targets()[name].seeds, draw), tally, folder)
     tally.peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
@@ -540,6 +789,7 @@ def main() -> int:
     """Fuzz, print a table, and return 1 if something failed."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--executions", type=int, help="stop at this number instead")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--only", help="targets, comma-separated")
@@ -547,8 +797,10 @@ def main() -> int:
     os.environ["GENM_THREADS"] = "1"
     folder = FOLDER.resolve()
     names = given.only.split(",") if given.only else list(NAMES)
-    jobs = [(given.seed + i, given.seconds, names, folder) for i in range(given.jobs)]
-    print(f"seed {given.seed}, {given.jobs} processes, {given.seconds:g} s")
+    each = None if given.executions is None else -(-given.executions // given.jobs)
+    jobs = [(given.seed + i, given.seconds, each, names, folder) for i in range(given.jobs)]
+    length = f"{given.seconds:g} s" if each is None else f"{given.executions:,} executions"
+    print(f"seed {given.seed}, {given.jobs} processes, {length}", flush=True)
     began = time.monotonic()
     with multiprocessing.get_context("spawn").Pool(given.jobs) as pool:
         tallies = pool.starmap(work, jobs)
@@ -564,7 +816,7 @@ def main() -> int:
     seconds = time.monotonic() - began
     print(
         f"{'all':<14} {sum(total.values()):>9,} executions in {seconds:.0f} s, "
-        f"{sum(total.values()) / seconds:,.0f} a second; slowest {max(t.slowest for t in tallies):.2f} s, "
+        f"{sum(total.values()) / seconds:,.0f} a second; slowest {max(t.slowest for t in tallies):.2f} s of CPU, "
         f"most memory {max(t.peak for t in tallies) >> 20:,} MiB"
     )
     for where, text in failures.items():

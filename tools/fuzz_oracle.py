@@ -6,10 +6,15 @@ refuses the file. Nothing here is shared with genm, so that a fault in one is se
 
 import json
 import re
+from collections import Counter
+from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from typing import Any, TypeVar
 
 Table = dict[str, dict[str, float]]
+Lists = dict[str, dict[tuple[tuple[str, ...], int], int]]
+"""Of each query, how often each list was shown with the same clicks; the clicks are bits."""
+Found = TypeVar("Found")
 
 BLANKS = " \t\r\x0b\x0c"
 MARK = "\ufeff"
@@ -42,12 +47,16 @@ def json_file(content: bytes, what: str) -> Table | None:
     return _answer(lambda: _json(content, what))
 
 
-def _answer(read: Any) -> Table | None:
+def click_log(content: bytes) -> Lists | None:
+    """User Behavior Insights, JSON lines, or CSV with a header."""
+    return _answer(lambda: _clicks(content))
+
+
+def _answer(read: Callable[[], Found]) -> Found | None:
     try:
-        found: Table = read()
+        return read()
     except Refused:
         return None
-    return found
 
 
 def number(token: str) -> float:
@@ -262,3 +271,147 @@ def _lists(document: Any) -> list[Any] | None:
         return None
     inside = [_lists(hit) for hit in found]
     return None if None in inside else [entry for one in inside for entry in one or []]
+
+
+LONGEST_LIST = 20
+CLICKS = {"click", "item_click", "result_click", "product_click", "view", "add_to_cart", "purchase"}
+
+
+def _clicks(content: bytes) -> Lists:
+    lines = [line for line in re.findall("[^\r\n]*(?:\r\n|\r|\n|$)", _text(content)) if line.strip()]
+    if not lines:
+        raise Refused
+    shown = _json_lists(lines) if lines[0].lstrip()[0] == "{" else _csv_lists("".join(lines))
+    found: dict[str, Counter[tuple[tuple[str, ...], int]]] = {}
+    for query, docs, clicked in shown:
+        kept = tuple(docs[:LONGEST_LIST])
+        if kept:
+            bits = sum(2**place for place in set(clicked) if place < len(kept))
+            found.setdefault(query, Counter())[kept, bits] += 1
+    return {query: dict(of_query) for query, of_query in found.items()}
+
+
+Shown = tuple[str, list[str], list[int]]
+"""Query, documents, clicked places from 0."""
+
+
+def _json_lists(lines: list[str]) -> list[Shown]:
+    shown: list[Shown] = []
+    searches: dict[str, Shown] = {}
+    for line in lines:
+        entry = _entry(line)
+        if "action_name" in entry:
+            if _spaced(entry["action_name"]) not in CLICKS:
+                continue
+            thing = _object(_object(entry.get("event_attributes")).get("object")).get("object_id")
+            search_id, doc = _spaced(entry.get("query_id")), _spaced(thing)
+            if search_id in searches and doc in searches[search_id][1]:
+                searches[search_id][2].append(searches[search_id][1].index(doc))
+        elif "query_response_hit_ids" in entry:
+            docs = _documents(entry["query_response_hit_ids"] or [])
+            search: Shown = (_spaced(entry.get("user_query")), docs, [])
+            searches[_spaced(entry.get("query_id"))] = search
+            shown.append(search)
+        else:
+            names = [name for name in ("query", "user_query", "query_text", "query_id") if name in entry]
+            docs = _documents(entry["docs"] if "docs" in entry else entry.get("documents"))
+            shown.append(
+                (_spaced(entry[names[0]] if names else None), docs, _places(entry.get("clicks", []), docs))
+            )
+    return shown
+
+
+def _entry(line: str) -> dict[str, Any]:
+    try:
+        entry = json.loads(line, object_pairs_hook=lambda pairs: ("object", pairs))
+    except (ValueError, RecursionError):
+        raise Refused from None
+    plain = _plain(entry)
+    if isinstance(plain, dict) and "_source" in plain:
+        plain = plain["_source"]
+    if not isinstance(plain, dict):
+        raise Refused
+    return plain
+
+
+def _plain(value: Any) -> Any:
+    """Return an object as a dictionary; a key that comes twice is refused."""
+    if isinstance(value, list):
+        return [_plain(one) for one in value]
+    if not isinstance(value, tuple):
+        return value
+    if len({key for key, _ in value[1]}) < len(value[1]):
+        raise Refused
+    return {key: _plain(one) for key, one in value[1]}
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _spaced(value: Any) -> str:
+    """Return an id or a query, its white space as single spaces."""
+    text = str(value) if type(value) is int else value
+    if not isinstance(text, str) or not text.strip():
+        raise Refused
+    return " ".join(_id(text).split())
+
+
+def _documents(value: Any) -> list[str]:
+    if not isinstance(value, list):
+        raise Refused
+    return [_spaced(one) for one in value]
+
+
+def _places(clicks: Any, docs: list[str]) -> list[int]:
+    if not isinstance(clicks, list):
+        raise Refused
+    places = []
+    for click in clicks:
+        if type(click) is int and 1 <= click <= len(docs):
+            places.append(click - 1)
+        elif isinstance(click, str) and click in docs:
+            places.append(docs.index(click))
+        else:
+            raise Refused
+    return places
+
+
+def _csv_lists(text: str) -> list[Shown]:
+    header, *rows = _cells(text, ",")
+    names = [name.strip() for name in header]
+    if len(set(names)) < len(names):
+        raise Refused
+
+    def column(*known: str) -> int:
+        for name in known:
+            if name in names:
+                return names.index(name)
+        raise Refused
+
+    query_at = column("query", "user_query", "query_text", "query_id")
+    doc_at = column("doc_id", "document", "document_id", "doc", "object_id")
+    position_at, clicked_at = column("position", "rank", "ordinal"), column("clicked", "click", "clicks")
+    sessions = ["session", "session_id", "search_id", "impression_id", "query_id"]
+    session_at = [names.index(name) for name in sessions if name in names and names.index(name) != query_at]
+    shown: list[Shown] = []
+    before: tuple[str, str, int] | None = None
+    for cells in rows:
+        if len(cells) != len(names):
+            raise Refused
+        query, doc, position = _spaced(cells[query_at]), _spaced(cells[doc_at]), _count(cells[position_at])
+        session = " ".join(cells[session_at[0]].split()) if session_at else ""
+        if before is None or before[:2] != (query, session) or (not session_at and position <= before[2]):
+            shown.append((query, [], []))
+        before = (query, session, position)
+        word = cells[clicked_at].strip().lower()
+        if word == "true" or (word not in ("", "false") and _count(word)):
+            shown[-1][2].append(len(shown[-1][1]))
+        shown[-1][1].append(doc)
+    return shown
+
+
+def _count(cell: str) -> int:
+    if not re.fullmatch("[0-9]{1,18}", cell.strip()):
+        raise Refused
+    return int(cell)

@@ -195,6 +195,11 @@ class Model:
         """The seed that dealt these folds; 0 where the model does not say it."""
         return self._said("seed", 0)
 
+    @property
+    def signs(self) -> Literal["positive", "any"]:
+        """Which signs the training allowed; "any" also where a weight is negative."""
+        return "any" if self.training.get("signs") == "any" or min(self.weights) < 0.0 else "positive"
+
     def _said(self, name: str, usual: int) -> int:
         known = self.training.get(name)
         return known if isinstance(known, int) else usual
@@ -329,7 +334,7 @@ def model_to_json(model: Model) -> dict[str, Any]:
     """Return the model as a JSON object; floats survive the round trip bit for bit."""
     document: dict[str, Any] = {"format": _HEAD, "version": MODEL_VERSION}
     document["rankers"] = [
-        {"name": name, "weight": weight, "depth": depth, "normalizer": asdict(normalizer)}
+        {"name": name, "weight": weight, "depth": depth, "normalizer": normalizer_to_json(normalizer)}
         for name, weight, depth, normalizer in zip(
             model.rankers, model.weights, model.depths, model.normalizers, strict=True
         )
@@ -485,8 +490,18 @@ def _check_online(state: OnlineState, n_rankers: int, place: str) -> None:
         )
 
 
+def normalizer_to_json(normalizer: Normalizer) -> dict[str, Any]:
+    """Return the normaliser as a JSON object; the usual rule for ties is left out, as files before it have it."""
+    document = asdict(normalizer)
+    if normalizer.ties == "doc_id":
+        del document["ties"]
+    return document
+
+
 def normalizer_from_json(document: object, place: str, path: str) -> Normalizer:
     """Return the normaliser that a JSON object describes; one that makes no sense is refused."""
+    if isinstance(document, dict):
+        document = {"ties": "doc_id", **document}
     row = convert(document, _NORMALIZER_ROW, place, path)
     try:
         return normalizer_of(Normalizer(**msgspec.structs.asdict(row)))

@@ -21,6 +21,7 @@ T = TypeVar("T")
 
 _BOUNDED = ("minmax", "affine")
 _KEEPS_SIGN = ("none", "max", "l2", "atan")
+_TIES = ("doc_id", "given")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,14 @@ class Normalizer:
     """The normalised score is scale * value + shift (Qdrant's DBSF is a z-score with 1/6 and 1/2)."""
     missing: float | Literal["minimum"] = 0.0
     """The normalised score of a document that the ranker did not return."""
+    ties: Literal["doc_id", "given"] = "doc_id"
+    """Of rank and reciprocal: which of two documents with equal scores comes first, the one with the higher doc id,
+    as trec_eval ranks, or the one that the run lists first, as the engine did that returned it."""
+
+    @property
+    def is_rank_based(self) -> bool:
+        """Whether only the order of the scores counts."""
+        return self.kind in ("rank", "reciprocal")
 
     def __repr__(self) -> str:
         """Show the constructor call, without fields that have their default."""
@@ -190,8 +199,14 @@ def _number(normalizer: Normalizer, column: str) -> float:
 
 def _check(normalizer: Normalizer) -> None:
     words = {"constant": "raw", "missing": "minimum", "at_mean": "max"}
+    if normalizer.ties not in _TIES:
+        _refuse(normalizer, "ties", f"one of {', '.join(_TIES)}")
+    if normalizer.ties == "given" and not normalizer.is_rank_based:
+        _refuse(normalizer, "ties", "doc_id: only rank and reciprocal read it")
     for field in fields(Normalizer):
         value = getattr(normalizer, field.name)
+        if field.name == "ties":
+            continue
         if field.name == "kind" or field.name.endswith("_mode"):
             allowed = KINDS if field.name == "kind" else MODES
             if value not in allowed:

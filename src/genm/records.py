@@ -8,14 +8,14 @@ import math
 import numbers
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from genm import display
-from genm._math.sorting import rank_order, ranked_as_given
+from genm._math.sorting import distinct_scores, rank_order, ranked_as_given
 from genm.errors import InputError, MissingExtraError
 from genm.ids import Ids, byte_order, encode
 
@@ -144,6 +144,8 @@ class Run(RowsByQuery[float]):
     notes: tuple[Note, ...] = ()
     tag: str = ""
     """The tag on the first line of a TREC file, which names what wrote it; empty for other sources."""
+    given: NDArray[np.int32] | None = None
+    """(rows) each row's place in its list, from 0, if equal scores stood as in the source; None if they do."""
 
     def __repr__(self) -> str:
         """Say what it is and how much it holds, on one line."""
@@ -166,6 +168,22 @@ class Run(RowsByQuery[float]):
         """
         queries, docs, starts, doc, score = _columns_of(table, f"run {name!r}", _as_score)
         return ranked_run(name, queries, docs, starts, doc, np.array(score, np.float64))
+
+    def given_rows(self) -> NDArray[np.int64]:
+        """Return the rows in ranking order with equal scores as in the source: the order of the engine's list."""
+        rows = np.arange(len(self.doc), dtype=np.int64)
+        if self.given is None:
+            return rows
+        order = np.empty_like(rows)
+        order[np.repeat(self.starts[:-1], np.diff(self.starts)) + self.given] = rows
+        return order
+
+    def in_given_order(self) -> "Run":
+        """Return the run ranked as its source was: equal scores are lowered by the least amount that does it."""
+        if self.given is None:
+            return self
+        rows = self.given_rows()
+        return replace(self, doc=self.doc[rows], score=distinct_scores(self.starts, self.score[rows]), given=None)
 
     def to_columns(self) -> dict[str, Any]:
         """Return the columns of a frame with one row per document: query_id, doc_id, score, rank (from 1)."""
@@ -342,8 +360,10 @@ def ranked_run(
 ) -> Run:
     """Make a Run of rows in any order within their query: sort by score downwards, ties by doc id downwards.
 
-    Costs one look at scores that already fall; ids are compared only where scores are equal.
+    Costs one look at scores that already fall; ids are compared only where scores are equal. The run remembers the
+    order of equal scores that it was given (`Run.given`).
     """
+    given = None
     state = ranked_as_given(starts, score)
     settled = np.zeros(len(score), np.int32)
     if (state == 2).any():
@@ -362,7 +382,9 @@ def ranked_run(
             settled[tied] = -rank[place]
             order = rank_order(starts, score, settled)
             doc, score = doc[order], score[order]
-    return Run(name, queries, docs, starts, doc, score, notes)
+            if (order[1:] < order[:-1]).any():
+                given = (order - np.repeat(starts[:-1], np.diff(starts))).astype(np.int32)
+    return Run(name, queries, docs, starts, doc, score, notes, given=given)
 
 
 def make_qrels(

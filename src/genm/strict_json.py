@@ -42,6 +42,16 @@ def strict_record(record: type) -> type[msgspec.Struct]:
     return msgspec.defstruct(record.__name__, list(get_type_hints(record).items()), bases=(Strict,))
 
 
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object for `object_pairs_hook`, or raise ValueError for a key that it has twice."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        seen = set[str]()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise ValueError(f"{twice!r:.60} twice")
+    return found
+
+
 def parse_json(content: bytes, place: str, *, what: str, advice: str) -> Any:
     """Return the document of a JSON file; `what` names what the file should be, `advice` says how to get one."""
     try:
@@ -69,12 +79,10 @@ def parse_json(content: bytes, place: str, *, what: str, advice: str) -> Any:
         return int(number)
 
     def to_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for key, value in pairs:
-            if key in found:
-                raise ModelError(f"{place}: expected each key once; found {key!r:.60} twice. {EDITED}")
-            found[key] = value
-        return found
+        try:
+            return unique_keys(pairs)
+        except ValueError as error:
+            raise ModelError(f"{place}: expected each key once; found {error}. {EDITED}") from None
 
     def refuse_constant(name: str) -> float:
         raise refuse_number(name)

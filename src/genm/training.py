@@ -599,10 +599,12 @@ def note_fused_runs(runs: Mapping[str, Run], aligned: Aligned) -> list[Note]:
 def note_ties(
     runs: Mapping[str, Run], target: str, normalizers: Sequence[Normalizer], depths: Sequence[int | None]
 ) -> list[Note]:
-    """Warn when an engine that fuses ranks has to order equal scores: its own order is not in the runs."""
+    """Say which order equal scores have where an engine fuses ranks: its own order must be that of the runs."""
+    if find_target(target).orders_by_id:
+        return []
     n_lists = n_tied = 0
     for run, normalizer, depth in zip(runs.values(), normalizers, depths, strict=True):
-        if normalizer.kind not in ("rank", "reciprocal"):
+        if not normalizer.is_rank_based:
             continue
         place = np.arange(len(run.doc)) - np.repeat(run.starts[:-1], np.diff(run.starts))
         same = (run.score[1:] == run.score[:-1]) & (place[1:] > 0)
@@ -613,12 +615,18 @@ def note_ties(
         n_tied += len(np.unique(query[1:][same]))
     if not n_tied:
         return []
-    text = (
-        f"{n_tied:,} of {n_lists:,} lists hold equal scores. {find_target(target).title} fuses ranks, and has its "
-        f"own order of equal scores; here their doc ids decide, so its results may differ for these queries. Write "
-        f"the lists in the engine's order with scores that differ, such as 1/rank."
-    )
-    return [Note("tied-ranks", n_tied, text)]
+    if all(one.ties == "given" for one in normalizers if one.is_rank_based):
+        text = (
+            "so they count in the order of the runs' lines: it must be that in which the engine returned them, as "
+            "in files of genm pull."
+        )
+    else:
+        text = (
+            f"in its own order of equal scores; this model ranks them by doc id, so its results may differ for "
+            f"these queries. Fit again with --target {target}: they then count in the order of the runs' lines."
+        )
+    said = f"{n_tied:,} of {n_lists:,} lists hold equal scores. {find_target(target).title} fuses ranks, {text}"
+    return [Note("tied-ranks", n_tied, said)]
 
 
 def note_zero_weights(model: Model, aligned: Aligned) -> list[Note]:

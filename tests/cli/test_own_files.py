@@ -74,7 +74,8 @@ def test_ties_of_a_rank_based_engine_are_counted(sample, genm):
     (sample / "bm25.trec").write_text("\n".join(rounded) + "\n")
     command = ("fit", "--target", "langchain", "--qrels", "qrels.txt", "bm25.trec", "dense.trec", "-o", "m.json")
     outcome = genm(*command)
-    assert "of 60 lists hold equal scores. LangChain" in outcome.err
+    assert "of 60 lists hold equal scores. LangChain EnsembleRetriever fuses ranks" in outcome.err
+    assert "so they count in the order of the runs' lines" in outcome.err
     outcome = genm("export", "m.json", "bm25.trec", "dense.trec")
     assert "of 60 lists hold equal scores" in outcome.err
     assert "hold equal scores" not in genm(*command[:1], *command[3:]).err

@@ -1,5 +1,7 @@
 import tomllib
 from contextlib import suppress
+from datetime import date
+from math import inf
 
 import pytest
 from hypothesis import given
@@ -49,12 +51,37 @@ def test_overrides_replace_the_keys_of_the_file(tmp_path):
         ({"texts": [""]}, "texts: expected names"),
         ({"auth": {"password": "hunter2"}}, "expected no secret"),
         ({"queries": {"format": "log"}}, "missing required field `file`"),
+        ({"options": {"since": date(2024, 1, 1)}}, "search, options: expected text, numbers.*Write dates"),
+        ({"rankers": {"a": {"search": {"boost": inf, "query": "$query"}}}}, "search, options: expected text"),
+        ({"rate": 1e-320}, "rate: expected `float` >= 1e-06"),
+        ({"k" * 5000: 1}, "expected known keys"),
     ],
 )
 def test_a_wrong_configuration_is_refused_with_its_place(change, message):
     with pytest.raises(InputError, match=message) as caught:
         read_config({**SMALL, **change}, place="pull.toml")
     assert "hunter2" not in str(caught.value)
+    assert len(str(caught.value)) < 500
+
+
+DEEP = {"key": "a" + ".a" * 50_000, "list": "a = " + "[" * 50_000, "table": "a = " + "{a=" * 50_000}
+
+
+@pytest.mark.parametrize("text", [DEEP["key"] + " = 1", DEEP["list"], DEEP["table"]], ids=list(DEEP))
+def test_a_deeply_nested_file_is_refused(tmp_path, text):
+    path = tmp_path / "pull.toml"
+    path.write_text(f'engine = "solr"\naddress = "http://x"\n{text}\n', encoding="utf-8")
+    with pytest.raises(InputError, match="expected few levels of nesting"):
+        read_config(path)
+
+
+def test_what_python_cannot_read_is_refused(tmp_path):
+    path = tmp_path / "pull.toml"
+    path.write_text(f"depth = {'1' * 5000}\n", encoding="utf-8")
+    with pytest.raises(InputError, match="expected TOML; found: Exceeds the limit"):
+        read_config(path)
+    with pytest.raises(InputError, match="expected TOML; found: embedded null"):
+        read_config("a\0b")
 
 
 VALUES = st.recursive(

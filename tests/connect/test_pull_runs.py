@@ -247,6 +247,27 @@ def test_a_broken_line_of_the_journal_is_named(tmp_path, line):
         pull({"a": ranked}, QUERIES, tmp_path, resume=True)
 
 
+@pytest.mark.parametrize(("written", "other"), [(b"6.0", b"7.0"), (b'"d1"', b'"d9"'), (b"6.0", b"NaN")])
+def test_an_answer_that_was_changed_on_disk_is_not_used(tmp_path, written, other):
+    interrupted(tmp_path)
+    path = tmp_path / "pull.journal"
+    content = path.read_bytes()
+    assert written in content
+    path.write_bytes(content.replace(written, other))
+    with pytest.raises(InputError, match=r"pull\.journal:\d+: expected a finished search; found a broken line"):
+        pull({"a": ranked}, QUERIES, tmp_path, resume=True)
+
+
+def test_a_link_in_place_of_the_journal_is_not_followed(tmp_path):
+    folder, elsewhere = tmp_path / "out", tmp_path / "elsewhere"
+    folder.mkdir()
+    (folder / "pull.journal").symlink_to(elsewhere)
+    for resume in (False, True):
+        with pytest.raises(InputError, match="found a link"):
+            pull({"a": ranked}, QUERIES, folder, resume=resume)
+    assert not elsewhere.exists()
+
+
 def test_two_pulls_into_one_folder_are_refused(tmp_path):
     with Journal(tmp_path, {}, None, resume=False), pytest.raises(InputError, match="expected no other pull"):
         Journal(tmp_path, {}, None, resume=True)

@@ -28,6 +28,21 @@ def test_json_text_is_a_template_too():
     assert filled('{"match": {"text": "$query"}}') == {"match": {"text": "red cars"}}
 
 
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('{"a": "$query", "a": 1}', "found 'a' twice"),
+        ('{"a": "$query", "b": NaN}', "NaN, which is no JSON number"),
+        (f'{{"a": "$query", "b": {"1" * 5000}}}', "4300 digits"),
+        ("[" * 100_000, "too many. Flatten it"),
+    ],
+    ids=["twice", "NaN", "digits", "deep"],
+)
+def test_json_text_is_read_strictly(text, found):
+    with pytest.raises(InputError, match=found):
+        read_json_template(text, "rankers.a")
+
+
 @given(st.text())
 def test_a_query_arrives_as_data_whatever_it_contains(query):
     body = filled({"bool": {"must": [{"match": {"text": "$query"}}], "boost": 2}}, query=query)

@@ -87,6 +87,27 @@ def test_what_is_learned_comes_close_to_auto(measure):
     assert values.mean() > best_single
 
 
+@pytest.mark.parametrize("measure", ["AP", "nDCG@10"])
+def test_weights_of_any_sign_come_close_to_auto(measure):
+    """The third ranker prefers documents that are not relevant, so that only a negative weight makes use of it."""
+    aligned, wanted = made_up(6, quality=(0.8, 0.6, -0.7), n_queries=40), parse_measure(measure)
+    values, without = SharedRefits(aligned, wanted, folds=4, seed=1, signs="any").values([7, 3])
+    auto = cross_validate(aligned, lambda: AutoFuser(measure=wanted, signs="any"), wanted, folds=4, seed=1)
+    assert alike(values, auto.per_query)
+    assert values.mean() > without.mean() + 0.02
+    [positive] = SharedRefits(aligned, wanted, folds=4, seed=1).values([7])
+    assert values.mean() > positive.mean() + 0.02
+
+
+def test_the_gradient_of_weights_of_any_sign_is_that_of_their_parts():
+    aligned = made_up(2, n_queries=8)
+    view, parts = Views(aligned, AP, "any").of(0b101), np.array([0.5, 0.1, 0.0, 0.4])
+    assert view.whole(parts).tolist() == [0.5, 0.0, -0.30000000000000004]
+    _, gradient = view.gradient(parts)
+    plain = Views(aligned, AP).of(0b101).gradient(np.array([0.5, -0.3]))[1]
+    assert np.allclose(gradient, [*plain, *-plain])
+
+
 def test_documents_leave_with_their_ranker(short_lists):
     """A subset is learned and measured as if the others had never been given."""
     [values] = SharedRefits(short_lists, AP, folds=3).values([0b101])

@@ -13,9 +13,11 @@ from spreads import alike
 from genm.align import Aligned, align_runs, select_rankers
 from genm.errors import InputError
 from genm.evaluate import parse_measure
-from genm.explain import SubsetValues, explain_model, gains_by_query, measure_worth
+from genm.explain import SubsetValues, explain_model, gains_by_query, measure_worth, model_losses
 from genm.explain.worth import growing_sets, sampled_orders, sampled_values, shapley_values
 from genm.learn import BoostFuser
+from genm.learn.auto import AutoFuser
+from genm.model import load_model, save_model
 
 AP = parse_measure("AP")
 
@@ -267,3 +269,26 @@ def test_a_method_that_cannot_be_learned_again_is_replaced_and_noted(fitted):
     assert [note.text for note in found.notes] == [
         "the model's method 'given' cannot be learned again; subsets are learned by 'auto'."
     ]
+
+
+def test_a_model_of_any_sign_is_explained_with_weights_of_any_sign(tmp_path):
+    aligned = made_up(6, quality=(0.8, 0.6, -0.7), n_queries=24)
+    model = AutoFuser(signs="any").fit(aligned).to_model()
+    assert model.signs == "any"
+    assert min(model.weights) < 0.0
+    worth = explain_model(model, aligned, folds=3).worth
+    assert worth.value == measure_worth(aligned, folds=3, signs="any").value
+    assert worth.value > measure_worth(aligned, folds=3).value
+    assert worth.rankers[2].loss.value > 0.0
+    losses = model_losses(model, aligned, folds=3)
+    assert [part.loss for part in losses.rankers] == [part.loss for part in worth.rankers]
+    assert explain_model(model, aligned, folds=3, method="newton").worth.method == "newton"
+
+
+def test_the_signs_are_known_though_all_weights_are_positive(tmp_path):
+    aligned = made_up(6, n_queries=24)
+    model = AutoFuser(signs="any").fit(aligned).to_model()
+    assert min(model.weights) >= 0.0
+    save_model(model, tmp_path / "model.json")
+    assert load_model(tmp_path / "model.json").signs == "any"
+    assert AutoFuser().fit(aligned).to_model().signs == "positive"

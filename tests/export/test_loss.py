@@ -5,7 +5,7 @@ from export.cases import model
 
 from genm.align import align_runs
 from genm.errors import InputError, ModelError
-from genm.export import measured_loss
+from genm.export import find_target, measured_loss, training_rules
 from genm.export.export import same_members, same_top
 from genm.normalizers import Normalizer
 from genm.read import run_from_dict
@@ -73,3 +73,45 @@ def test_only_documents_that_score_alike_may_trade_places() -> None:
     assert not same_top(ours, ["a", "b"], 3)
     assert same_members(ours, ["b", "a"], 2)
     assert not same_members(ours, ["a", "d"], 2)
+
+
+def tied_runs(names: tuple[str, ...] = ("bm25", "dense")) -> dict[str, dict[str, dict[str, float]]]:
+    """Lists with many equal scores, in an order that is not that of the ids."""
+    draw = random.Random(5)
+    made: dict[str, dict[str, dict[str, float]]] = {}
+    for name in names:
+        made[name] = {}
+        for q in range(40):
+            docs = draw.sample(range(60), 30)
+            made[name][f"q{q}"] = {f"d{doc:02}": float(10 - place // 4) for place, doc in enumerate(docs)}
+    return made
+
+
+@pytest.mark.parametrize("target", ["langchain", "haystack", "qdrant-rrf", "opensearch-rrf", "azure"])
+def test_ranks_of_equal_scores_are_those_of_the_engine(target: str) -> None:
+    """The engine fuses its own lists: equal scores stand there as it returned them."""
+    given = tied_runs()
+    made = {name: run_from_dict(table, name=name) for name, table in given.items()}
+    techniques = {"*": "reciprocal_rank_fusion"} if target == "haystack" else None
+    rules = training_rules(target, made, techniques=techniques, window=30)
+    normalizers = tuple(rules.normalizers.values())
+    assert {one.ties for one in normalizers} == {"given"}
+    weights, k = (0.5, 0.5), normalizers[0].k
+    fused = model(normalizers, weights, depth=30).fuse(made)
+    for query, docs in fused.items():
+        engine: dict[str, float] = {}
+        for name, weight in zip(given, weights, strict=True):
+            for place, doc in enumerate(given[name][query], 1):
+                engine[doc] = engine.get(doc, 0.0) + weight / (k + place)
+        assert same_top(engine, list(docs)[:10], 10), query
+    loss = measured_loss(model(normalizers, weights, depth=30), target, made)
+    assert loss.n_changed == 0
+
+
+def test_a_statement_that_orders_by_id_keeps_the_order_of_ids() -> None:
+    made = {name: run_from_dict(table, name=name) for name, table in tied_runs().items()}
+    for target in ("pgvector", "sqlite"):
+        names = [t.word for t in find_target(target).techniques if t.normalizer.is_rank_based]
+        for word in names:
+            rules = training_rules(target, made, techniques={"*": word})
+            assert {one.ties for one in rules.normalizers.values()} == {"doc_id"}

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import zstandard
 
 import genm
 from genm.errors import FormatError, InputError
@@ -136,6 +137,23 @@ def test_searches_that_are_too_old_are_closed(tmp_path: Path, monkeypatch: pytes
         ('{"action_name": "click", "query_id": "s"}\n', "text as object_id"),
         ("query,position,clicked\nq,1,0\n", "Add the column doc_id"),
         ("query,doc_id,position,clicked\nq,d,first,0\n", "log:2: expected a whole number as position"),
+        (f"query,doc_id,position,clicked\nq,d,{'1' * 5000},0\n", "log:2: expected a whole number as position"),
+        ("query,doc_id,position,clicked\n,d,1,0\n", "log:2: expected text as query"),
+        ("query,doc_id,position,clicked\nq,d,1\n", "log:2: expected 4 columns; found 3"),
+        ("query,doc_id,position,clicked\nq,d,1,0,x\n", "log:2: expected 4 columns; found 5"),
+        ("query,doc_id,query,position,clicked\nq,d,p,1,0\n", "expected each column once"),
+        ('query,doc_id,position,clicked\n"q"x,d,1,0\n', "log:2: expected CSV"),
+        (f"query,doc_id,position,clicked\n{'q' * 140_000},d,1,0\n", "log:2: expected CSV; found field larger"),
+        ("query,doc_id,position,clicked\nq\x1b,d,1,0\n", r"query without control characters; found .q.x1b"),
+        ('{"query": "q", "docs": ["d\\u0000"]}\n', r"docs without control characters; found .d.x00"),
+        ('{"query": "\\ud800", "docs": ["d"]}\n', "query without control characters"),
+        ('{"query": "q", "query": "p", "docs": ["d"]}\n', r"\('query' twice\)"),
+        ('{"query": "q", "docs": ["d"], "clicks": [[1]]}\n', "clicks on the 1 documents shown"),
+        (f'{{"docs": {"[" * 100_000}\n', "nested too deeply"),
+        (f'{{"docs": [{"1" * 5000}]}}\n', "4300 digits"),
+        ('{"_source": 1}\n', "a JSON object on each line"),
+        ('{"_source": null}\n', "a JSON object on each line"),
+        ('{"action_name": ["click"]}\n', "text as action_name"),
     ],
 )
 def test_what_is_wrong_with_a_log_is_said(tmp_path: Path, text: str, message: str) -> None:
@@ -148,8 +166,58 @@ def test_what_is_wrong_with_a_log_is_said(tmp_path: Path, text: str, message: st
 def test_a_broken_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "log.gz"
     path.write_bytes(b"not packed")
-    with pytest.raises(FormatError, match="as it is or compressed"):
+    with pytest.raises(FormatError, match="expected complete gzip data"):
         read_clicks([str(path)])
+
+
+def test_a_packed_log_that_is_cut_short_is_refused(tmp_path: Path, log: str) -> None:
+    """The reader of the zstandard library ends without a word where the data do."""
+    content = Path(log).read_bytes()
+    for name, pack in (("a.gz", gzip.compress), ("a.zst", zstandard.compress)):
+        path = tmp_path / name
+        path.write_bytes(pack(content)[:-9])
+        with pytest.raises(FormatError, match="stop in the middle"):
+            read_clicks([str(path)])
+
+
+def test_packed_logs_may_follow_each_other_in_one_file(tmp_path: Path, log: str) -> None:
+    content = Path(log).read_bytes()
+    for name, pack in (("a.gz", gzip.compress), ("a.zst", zstandard.compress), ("named.otherwise", gzip.compress)):
+        path = tmp_path / name
+        path.write_bytes(pack(content) * 2)
+        assert read_clicks([str(path)]).n_shown == 120, name
+
+
+def test_a_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "log.gz"
+    path.write_bytes(gzip.compress(b"query,doc_id,position,clicked\n" + b"q,d,1,1\n" * 20_000))
+    monkeypatch.setenv("GENM_MAX_UNPACKED", "100K")
+    with pytest.raises(FormatError, match="unpacks to at most 102,400 bytes"):
+        read_clicks([str(path)])
+    monkeypatch.setenv("GENM_MAX_UNPACKED", "10M")
+    assert read_clicks([str(path)]).n_shown == 20_000
+    monkeypatch.setattr(click_logs, "LONGEST_LINE", 1000)
+    path.write_bytes(gzip.compress(bytes(1_000_000)))
+    with pytest.raises(FormatError, match=r"log\.gz:1: expected lines of at most 1,000 characters"):
+        read_clicks([str(path)])
+
+
+def test_a_log_that_cannot_be_opened_is_refused(tmp_path: Path) -> None:
+    for path, found in (
+        (str(tmp_path), "a folder"),
+        (str(tmp_path / "x"), "no such file"),
+        ("a\0b", "no file can"),
+    ):
+        with pytest.raises(FormatError, match=found):
+            read_clicks([path])
+
+
+def test_a_search_that_comes_again_counts_again(tmp_path: Path) -> None:
+    search = {"query_id": "s", "user_query": "cars", "query_response_hit_ids": ["d1", "d2"]}
+    click = {"action_name": "click", "query_id": "s", "event_attributes": {"object": {"object_id": "d9"}}}
+    counts = read_clicks([as_jsonl(tmp_path / "log", [search, click, search])])
+    assert counts.lists == {"cars": {(("d1", "d2"), 0): 2}}
+    assert counts.n_not_shown == 1
 
 
 def test_judgments_are_written_and_read_again(tmp_path: Path, log: str) -> None:

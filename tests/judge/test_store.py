@@ -165,3 +165,17 @@ def test_undo_is_a_stack_for_each_judge(steps):
     for one in sorted((one for stack in stacks.values() for one in stack), key=lambda one: one.sequence):
         expected[one.judge, one.document] = one
     assert standing(log) == sorted(expected.values(), key=lambda one: one.sequence)
+
+
+def test_a_damaged_schema_is_refused_in_one_line(tmp_path):
+    """SQLite quotes the schema in its message: several lines of it, or bytes that are no text."""
+    path = tmp_path / "judgments.sqlite"
+    with JudgmentStore(path) as store:
+        store.add("ann", "q", "d", 1, key="1")
+    content = path.read_bytes()
+    for damage in (b"[", b"\xda["):
+        path.write_bytes(content.replace(b"REFERENCES", damage.ljust(10)))
+        with pytest.raises(StoreError) as caught:
+            JudgmentStore(path)
+        assert "\n" not in str(caught.value)
+        assert str(path) in str(caught.value)

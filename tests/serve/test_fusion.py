@@ -17,7 +17,9 @@ from genm.serve.fusion import Fusion
 from genm.serve.messages import Columns, RequestError
 
 NAMES = ("a", "b", "c")
-KINDS = ("none", "minmax", "max", "sum", "zscore", "l2", "rank", "reciprocal", "atan", "sigmoid", *ENGINES)
+GIVEN = {"given ranks": Normalizer("reciprocal", ties="given"), "given shares": Normalizer("rank", ties="given")}
+RULES = ENGINES | GIVEN
+KINDS = ("none", "minmax", "max", "sum", "zscore", "l2", "rank", "reciprocal", "atan", "sigmoid", *RULES)
 ids = st.text(st.characters(codec="utf-8", exclude_categories=("Cs", "Z", "C")), min_size=1, max_size=4)
 scores = st.one_of(st.integers(-3, 3).map(float), st.floats(-1e6, 1e6))
 lists = st.dictionaries(ids, scores, min_size=1, max_size=12)
@@ -26,7 +28,7 @@ lists = st.dictionaries(ids, scores, min_size=1, max_size=12)
 @st.composite
 def problems(draw):
     normalizers = tuple(
-        Normalizer(kind) if kind not in ENGINES else ENGINES[kind]
+        Normalizer(kind) if kind not in RULES else RULES[kind]
         for kind in draw(st.lists(st.sampled_from(KINDS), min_size=3, max_size=3))
     )
     depths = tuple(draw(st.lists(st.none() | st.integers(1, 6), min_size=3, max_size=3)))

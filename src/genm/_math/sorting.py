@@ -51,6 +51,24 @@ def ranked_as_given(starts: Ints, score: Floats) -> NDArray[np.int8]:
     return state
 
 
+def distinct_scores(starts: Ints, score: Floats) -> Floats:
+    """Return falling scores of every segment, equal ones lowered by the least amount that tells them apart.
+
+    Each is the largest float that is not above the score itself and below the one before it.
+    """
+    bits = (np.asarray(score, np.float64) + 0.0).view(np.int64)  # -0.0 and 0.0 are equal
+    lowest = np.iinfo(np.int64).min
+    keys = np.where(bits < 0, lowest - bits, bits)  # integers that sort as the scores do
+    same = np.flatnonzero(keys[1:] == keys[:-1]) + 1
+    segment = np.unique(np.searchsorted(starts, same, side="right") - 1)
+    for q in segment.tolist():
+        rows = slice(int(starts[q]), int(starts[q + 1]))
+        place = np.arange(rows.stop - rows.start)
+        keys[rows] = np.minimum.accumulate(keys[rows] + place) - place
+    keys = np.maximum(keys, -np.array(np.finfo(np.float64).max).view(np.int64))
+    return np.where(keys < 0, lowest - keys, keys).view(np.float64)
+
+
 @kernel
 def _check_segments(starts: Ints, score: Floats, state: NDArray[np.int8], low: int, high: int) -> None:
     for q in range(low, high):

@@ -53,7 +53,11 @@ def align_runs(
     if qrels is not None:
         check_kind("qrels", qrels, Qrels, "Read them first, by genm.read_qrels.")
     rankers = tuple(given)
-    normalizers_of(normalize, rankers)  # refuses bad ones before the work begins
+    rules = normalizers_of(normalize, rankers)  # refuses bad ones before the work begins
+    given = {
+        name: run.in_given_order() if rule.ties == "given" else run
+        for (name, run), rule in zip(given.items(), rules, strict=True)
+    }
     depths = tuple(_depth(d) for d in per_ranker("depth", depth, rankers))
     progress(_TASK, 0, _STEPS)
     queries, places, notes = _queries(given, qrels)

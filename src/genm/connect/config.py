@@ -22,6 +22,8 @@ from genm.strict_json import Strict
 Positive = Annotated[int, Meta(ge=1)]
 _FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 _RESERVED = frozenset({"docs", "queries", "pull"})
+_LONG_KEY = re.compile(r"""(?:(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*){64}""")
+"""A key of more than 64 parts: the time that tomllib takes for one grows with the square of their number."""
 
 
 class QuerySource(Strict, frozen=True, kw_only=True):
@@ -78,7 +80,7 @@ class PullConfig(Strict, frozen=True, kw_only=True):
     proxy: str | None = None
     options: dict[str, Any] = msgspec.field(default_factory=dict)
     page_size: Positive | None = None
-    rate: Annotated[float, Meta(gt=0)] | None = None
+    rate: Annotated[float, Meta(ge=1e-6, le=1e9)] | None = None
     concurrency: Annotated[int, Meta(ge=1, le=64)] = 4
     retries: Annotated[int, Meta(ge=0, le=100)] = 5
     timeout: Annotated[float, Meta(gt=0, le=86_400)] = 30.0
@@ -129,6 +131,13 @@ def read_config(
     place = place or ("configuration" if isinstance(source, Mapping) else os.fspath(source))
     document = dict(source) if isinstance(source, Mapping) else read_toml(source)
     document |= {name: value for name, value in overrides.items() if value is not None}
+    try:
+        return _checked(document, place)
+    except RecursionError:
+        raise InputError(f"{place}: expected few levels of nesting; found too many. Flatten it.") from None
+
+
+def _checked(document: dict[str, Any], place: str) -> PullConfig:
     check_no_secrets(document, place)
     for name in ("engine", "address", "rankers"):
         if not document.get(name):
@@ -146,23 +155,35 @@ def read_config(
             )
     if "" in config.texts:
         raise InputError(f"{place}: texts: expected names of fields; found an empty one.")
+    try:
+        json.dumps(config.parts(), allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"{place}: search, options: expected text, numbers, tables and lists; found: {error}. "
+            "Write dates and times as text."
+        ) from None
     return config
 
 
 def read_toml(source: str | os.PathLike[str]) -> dict[str, Any]:
     """Return the keys of a TOML file, unchecked."""
-    path = Path(source)
+    path = os.fspath(source)
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        text = Path(path).read_text(encoding="utf-8")
+        if _LONG_KEY.search(text):
+            raise RecursionError
+        return tomllib.loads(text)
     except OSError as error:
         raise InputError(
             f"{path}: expected a TOML file; found: {error.strerror}. Make one: genm pull --init"
         ) from None
     except UnicodeDecodeError:
         raise InputError(f"{path}: expected UTF-8 text; found other bytes. Save the file as UTF-8.") from None
-    except tomllib.TOMLDecodeError as error:
+    except RecursionError:
+        raise InputError(f"{path}: expected few levels of nesting; found too many. Flatten it.") from None
+    except ValueError as error:  # not TOML, an integer of thousands of digits, or NUL in the path
         raise InputError(
-            f"{path}: expected TOML; found: {error}. JSON text stands in '''three quotes'''."
+            f"{path}: expected TOML; found: {error!s:.200}. JSON text stands in '''three quotes'''."
         ) from None
 
 
@@ -170,10 +191,11 @@ def _fault(message: str) -> str:
     """Return msgspec's message with our words around it."""
     found = re.fullmatch(r"Object contains unknown field `(.*)`(?: - at `\$\.?(.*)`)?", message)
     if found:
-        where = f"{found[2]}: " if found[2] else ""
-        return f"{where}expected known keys; found {found[1]!r}. docs/pull.md lists the keys."
+        where = f"{found[2]:.200}: " if found[2] else ""
+        return f"{where}expected known keys; found {found[1]!r:.60}. docs/pull.md lists the keys."
     what, _, where = message.partition(" - at `$.")
-    return f"{where.rstrip('`') + ': ' if where else ''}{what[:1].lower()}{what[1:]}. docs/pull.md lists the keys."
+    place = f"{where.rstrip('`')[:200]}: " if where else ""
+    return f"{place}{what[:1].lower()}{what[1:]}. docs/pull.md lists the keys."
 
 
 def example_config(engine: str) -> str:

@@ -1,25 +1,45 @@
 """Finished searches on disk, one JSON line each, so that an interrupted pull goes on where it stopped.
 
-The first line holds digests of what was asked. A line counts once it ends: what a killed process left of its last
-line is removed.
+The first line holds digests of what was asked. Every line ends in a space and the CRC-32 of what precedes it, so
+that a damaged line is found. A line counts once it ends: what a killed process left of its last line is removed.
 """
 
 import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
+from zlib import crc32
 
+import msgspec
 from filelock import FileLock, Timeout
 
 from genm.connect.engine import Answer
 from genm.errors import InputError
+from genm.strict_json import Count, Finite, Strict
 
-FORMAT, VERSION = "genm pull journal", 1
+FORMAT, VERSION = "genm pull journal", 2
 NAME = "pull.journal"
 _BEGINNING = f'{{"format": "{FORMAT}"'.encode()
 Key = tuple[str, str]
 """Ranker and query id."""
+T = TypeVar("T")
+
+
+class _Head(Strict, frozen=True):
+    format: str
+    version: int
+    digests: dict[str, str]
+    state: str | None
+
+
+class _Entry(Strict, frozen=True):
+    ranker: str
+    query: str
+    hits: tuple[tuple[str, Finite], ...]
+    texts: dict[str, str] = msgspec.field(default_factory=dict)
+    partial: str = ""
+    duplicates: Count = 0
 
 
 class Journal:
@@ -31,6 +51,8 @@ class Journal:
         self.state = state
         """The state of the index when the pull began."""
         self._seen_texts: set[str] = set()
+        if self.path.is_symlink():
+            raise InputError(f"{self.path}: expected a file of genm's own; found a link. Remove it.")
         self._lock = FileLock(f"{self.path}.lock", timeout=0)
         try:
             self._lock.acquire()
@@ -52,8 +74,8 @@ class Journal:
         return self._begun(digests)
 
     def _begun(self, digests: Mapping[str, str]) -> IO[bytes]:
-        """Open an empty journal and write its head."""
-        file = self.path.open("wb", buffering=0)
+        """Make an empty journal and write its head; a link of that name is not followed."""
+        file = self.path.open("xb", buffering=0)
         try:
             head = {"format": FORMAT, "version": VERSION, "digests": dict(digests), "state": self.state}
             self._write(file, head)
@@ -66,50 +88,36 @@ class Journal:
         content = self.path.read_bytes()
         whole = content.rfind(b"\n") + 1
         if not whole and _BEGINNING.startswith(content[: len(_BEGINNING)]):
-            return self._begun(digests)  # the process was killed while it wrote the head
+            self.path.unlink()  # the process was killed while it wrote the head
+            return self._begun(digests)
         lines = content[:whole].split(b"\n")[:-1]
-        head = self._parsed(lines[0], 1) if lines else {}
-        if head.get("format") != FORMAT or head.get("version") != VERSION:
-            raise InputError(f"{self.path}: expected the journal of a pull; found something else. Remove the file.")
-        kept = head.get("digests", {})
+        head = _parsed(lines[0], _Head) if lines else None
+        if head is None or (head.format, head.version) != (FORMAT, VERSION):
+            raise InputError(
+                f"{self.path}: expected the journal of a pull, version {VERSION}; found something else. Remove the "
+                "file."
+            )
+        kept = head.digests
         if changed := [name for name in {**kept, **digests} if kept.get(name) != digests.get(name)]:
             raise InputError(
                 f"{self.path}: expected the configuration that the pull began with; found other "
                 f"{', '.join(changed)}. "
                 "Restore it, or remove the file to start again."
             )
-        self.state = head.get("state")
+        self.state = head.state
         for number, line in enumerate(lines[1:], 2):
-            entry = self._parsed(line, number)
-            try:
-                answer = Answer(
-                    tuple((str(doc_id), float(score)) for doc_id, score in entry["hits"]),
-                    dict(entry.get("texts", {})),
-                    str(entry.get("partial", "")),
-                    int(entry.get("duplicates", 0)),
+            entry = _parsed(line, _Entry)
+            if entry is None:
+                raise InputError(
+                    f"{self.path}:{number}: expected a finished search; found a broken line. Remove the file."
                 )
-                self.answers[entry["ranker"], entry["query"]] = answer
-            except (KeyError, TypeError, ValueError):
-                raise self._broken(number) from None
+            answer = Answer(entry.hits, entry.texts, entry.partial, entry.duplicates)
+            self.answers[entry.ranker, entry.query] = answer
             self._seen_texts |= answer.texts.keys()
         file = self.path.open("r+b", buffering=0)
         file.truncate(whole)
         file.seek(whole)
         return file
-
-    def _parsed(self, line: bytes, number: int) -> dict[str, Any]:
-        try:
-            entry = json.loads(line)
-        except ValueError:
-            entry = None
-        if not isinstance(entry, dict):
-            raise self._broken(number)
-        return entry
-
-    def _broken(self, number: int) -> InputError:
-        return InputError(
-            f"{self.path}:{number}: expected a finished search; found a broken line. Remove the file."
-        )
 
     def add(self, key: Key, answer: Answer) -> None:
         """Keep an answer; a document's text is written once."""
@@ -123,7 +131,8 @@ class Journal:
 
     def _write(self, file: IO[bytes], entry: dict[str, Any]) -> None:
         try:
-            left = memoryview(json.dumps(entry, ensure_ascii=True).encode() + b"\n")
+            line = json.dumps(entry, ensure_ascii=True).encode()
+            left = memoryview(b"%b %08x\n" % (line, crc32(line)))
             while left:
                 left = left[os.write(file.fileno(), left) :]
             os.fsync(file.fileno())
@@ -148,3 +157,14 @@ class Journal:
     def _release(self) -> None:
         self._lock.release()
         Path(self._lock.lock_file).unlink(missing_ok=True)
+
+
+def _parsed(line: bytes, kind: type[T]) -> T | None:
+    """Return what a line holds, None if it is damaged or of another kind."""
+    content, _, check = line.rpartition(b" ")
+    if check != b"%08x" % crc32(content):
+        return None
+    try:
+        return msgspec.json.decode(content, type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict, Unpack
@@ -437,7 +437,7 @@ def _pulled(plan: _Plan, answers: Mapping[Key, Answer], failures: list[Failure],
         notes += own
         table = {query_id: dict(answer.hits) for query_id, answer in found.items() if answer.hits}
         run = Run.from_dict(table, name=ranker.name)
-        runs[ranker.name] = Run(run.name, run.queries, run.docs, run.starts, run.doc, run.score, tuple(own))
+        runs[ranker.name] = replace(run, notes=tuple(own))
         for answer in found.values():
             texts |= answer.texts
     return Pulled(runs, queries, dict(sorted(texts.items())), tuple(failures), tuple(notes), ())

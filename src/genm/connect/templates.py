@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from genm.errors import InputError
+from genm.strict_json import unique_keys
 
 Template = str | Mapping[str, Any] | Sequence[Any]
 """A sub-query in the engine's language: a table, a list, or text (JSON or SQL)."""
@@ -69,13 +70,7 @@ def names_in(template: Template) -> set[str]:
 def read_json_template(template: Template, place: str) -> Any:
     """Return the JSON value of a template, given as a table or as JSON text, and check where names stand."""
     if isinstance(template, str):
-        try:
-            template = json.loads(template)
-        except json.JSONDecodeError as error:
-            raise InputError(
-                f"{place}: expected a table or JSON text; found text that is not JSON (line {error.lineno}, column "
-                f'{error.colno}: {error.msg}). Names stand in quotes: {{"match": {{"text": "$query"}}}}.'
-            ) from None
+        template = _parsed(template, place)
     if not isinstance(template, Mapping | list | tuple):
         raise InputError(
             f"{place}: expected a table or a list in the engine's query language; found {template!r:.60}."
@@ -83,6 +78,24 @@ def read_json_template(template: Template, place: str) -> Any:
     _check_strings(template, place)
     _check_varies(template, place)
     return template
+
+
+def _parsed(text: str, place: str) -> Any:
+    try:
+        return json.loads(text, object_pairs_hook=unique_keys, parse_constant=_refuse_constant)
+    except json.JSONDecodeError as error:
+        raise InputError(
+            f"{place}: expected a table or JSON text; found text that is not JSON (line {error.lineno}, column "
+            f'{error.colno}: {error.msg}). Names stand in quotes: {{"match": {{"text": "$query"}}}}.'
+        ) from None
+    except ValueError as error:  # a key twice, NaN, or an integer of thousands of digits
+        raise InputError(f"{place}: expected JSON text; found {error}. Correct it.") from None
+    except RecursionError:
+        raise InputError(f"{place}: expected few levels of nesting; found too many. Flatten it.") from None
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name}, which is no JSON number")
 
 
 def fill_json(template: Any, values: Values, place: str) -> Any:

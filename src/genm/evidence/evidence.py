@@ -354,6 +354,7 @@ def with_evidence(model: Model, aligned: Aligned, evidence: Evidence, *, seed: i
     """Return the model with the figures of its training and the fingerprint of its data; `seed` dealt the folds."""
     gain, strongest = evidence.gains[BEST_SINGLE], evidence.gains[evidence.strongest]
     training = {
+        **model.training,
         "queries": len(evidence.query_ids),
         "train": evidence.mean(evidence.train),
         "held_out": evidence.held_out.mean,

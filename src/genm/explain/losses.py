@@ -20,6 +20,7 @@ from genm.explain.subset_choice import joint_interval
 from genm.explain.subsets import SHARED, SubsetValues, options_for
 from genm.formatting import listed
 from genm.learn import find_method, is_method, make_fuser
+from genm.learn.auto import Signs
 from genm.model import Model
 from genm.progress import Progress, silent
 
@@ -146,12 +147,18 @@ def measure_losses(
     measure: Measure,
     folds: int = 5,
     seed: int = 0,
+    signs: Signs = "positive",
     confidence: float = 0.95,
     margin: float = NEGLIGIBLE_LOSS,
     progress: Progress = silent,
 ) -> Losses:
-    """Leave out each ranker in turn, learn the others again, and measure the loss on queries held out."""
-    values = SubsetValues(aligned, method=method, measure=measure, folds=folds, seed=seed, progress=progress)
+    """Leave out each ranker in turn, learn the others again, and measure the loss on queries held out.
+
+    `signs="any"` lets weights be negative, as in `AutoFuser`.
+    """
+    values = SubsetValues(
+        aligned, method=method, measure=measure, folds=folds, seed=seed, signs=signs, progress=progress
+    )
     return _losses(aligned, method, measure, values.folds, confidence, margin, held_out_without(values))
 
 
@@ -171,7 +178,15 @@ def model_losses(
     measure = measure_of(model, None)
     if per_query is not None:
         return _losses(aligned, model.method, measure, folds, 0.95, NEGLIGIBLE_LOSS, per_query)
-    return measure_losses(aligned, method=model.method, measure=measure, folds=folds, seed=seed, progress=progress)
+    return measure_losses(
+        aligned,
+        method=model.method,
+        measure=measure,
+        folds=folds,
+        seed=seed,
+        signs=signs_of(model, model.method),
+        progress=progress,
+    )
 
 
 def _losses(
@@ -206,7 +221,9 @@ def why_no_losses(model: Model, aligned: Aligned) -> str:
             f"The method {model.method} cannot be learned again, so no ranker was left out to see what it is worth."
         )
     try:
-        make_fuser(model.method, **options_for(model.method, measure_of(model, None)))
+        make_fuser(
+            model.method, **options_for(model.method, measure_of(model, None), signs_of(model, model.method))
+        )
     except InputError:
         return (
             f"The method {model.method} does not maximise {model.measure}, so no ranker was left out on trial; "
@@ -221,6 +238,11 @@ def why_no_losses(model: Model, aligned: Aligned) -> str:
             f"explain does it."
         )
     return ""
+
+
+def signs_of(model: Model, method: str) -> Signs:
+    """Return which signs the subsets of a model may have when they are learned by a method: those of the model."""
+    return model.signs if method == model.method and "signs" in find_method(method).parameters else "positive"
 
 
 def held_out_without(values: SubsetValues) -> Floats:

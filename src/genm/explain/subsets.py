@@ -5,7 +5,8 @@ view of a subset is the store of all rankers with the other weights fixed at 0, 
 that only the other rankers returned are left out. Subsets learn as `AutoFuser` does, by the same functions: the
 smoothed MAP, or the exact measure from there, then a shrinkage that cross-validation inside the training queries
 chooses. To save time, optimisation starts from the weights and the curvature that all rankers
-together found on the same training queries.
+together found on the same training queries. Weights of any sign are searched as two parts for each ranker, as
+`SignedProblem` does it.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from genm._math.average_precision import smooth_ap
 from genm._math.linear_algebra import row_products, weighted_mean
 from genm._math.parallel import n_threads, over_items
-from genm._math.simplex_optimizers import Ascent, as_distribution, quasi_newton
+from genm._math.simplex_optimizers import Ascent, as_distribution, join_signs, quasi_newton
 from genm._math.tiles import Thinner
 from genm._typing import Floats
 from genm.align import Aligned, select_rankers
@@ -29,6 +30,7 @@ from genm.learn import find_method, make_fuser
 from genm.learn.auto import (
     FOLD_TOLERANCE,
     Shrinkage,
+    Signs,
     SimpleWeights,
     WarmRestart,
     best_weights,
@@ -72,7 +74,10 @@ def members_of(subset: int) -> list[int]:
 
 
 class View(NamedTuple):
-    """An `Objective`: some queries as some of the rankers see them; weights are those of the subset alone."""
+    """An `Objective`: some queries as some of the rankers see them.
+
+    Weights are those of the subset alone; where they may have any sign, the two parts of each.
+    """
 
     problem: Problem
     """The smoothed MAP; of long lists, over the documents near their tops."""
@@ -80,11 +85,12 @@ class View(NamedTuple):
     columns: list[int]
     """Where the subset's weights stand among those that problem and scorer take."""
     n_columns: int
+    signs: Signs = "positive"
 
     def whole(self, weights: Floats) -> Floats:
         """Return weights for all columns: 0 for rankers outside the subset."""
         spread = np.zeros(self.n_columns)
-        spread[self.columns] = weights
+        spread[self.columns] = weights if self.signs == "positive" else join_signs(weights)
         return spread
 
     def gradient(self, weights: Floats) -> tuple[float, Floats]:
@@ -94,7 +100,8 @@ class View(NamedTuple):
     def gradients(self, weights: Floats) -> tuple[Floats, Floats]:
         """Return the smoothed average precision of every query and its gradient (Eq. 16)."""
         found = smooth_ap(self.problem.tiles, self.whole(weights), self.problem.beta, order=1, window=WINDOW)
-        return found.value, found.gradient[:, self.columns]
+        gradient = found.gradient[:, self.columns]
+        return found.value, gradient if self.signs == "positive" else np.hstack([gradient, -gradient])
 
     def average_gradient(self, values: Floats, gradients: Floats) -> tuple[float, Floats]:
         """Return the means over the queries of what `gradients` returns."""
@@ -121,8 +128,8 @@ class View(NamedTuple):
 class Views:
     """Makes the views of one set of aligned queries."""
 
-    def __init__(self, aligned: Aligned, measure: Measure) -> None:
-        self.aligned, self.measure = aligned, measure
+    def __init__(self, aligned: Aligned, measure: Measure, signs: Signs = "positive") -> None:
+        self.aligned, self.measure, self.signs = aligned, measure, signs
         self.problem = Problem(aligned, level=measure.rel)
         self.scorer = Scorer(aligned, self.problem, measure, measure.rel)
         self._covariances = _covariances(aligned)
@@ -155,13 +162,13 @@ class Views:
             is_narrow = 2 * len(columns) <= len(aligned.rankers) and self.scorer.is_smoothed
             if self._near is not self.problem or not is_narrow:
                 problem = self._near.with_beta(sharpness_for(variances))
-                return View(problem, self.scorer, columns, len(aligned.rankers))
+                return View(problem, self.scorer, columns, len(aligned.rankers), self.signs)
             problem = self.problem.with_rankers(columns)  # reading many columns of 0 takes longer than a copy
         problem = problem.with_beta(sharpness_for(variances))
         return self._alone(problem, Scorer(aligned, problem, self.measure, self.measure.rel))
 
     def _alone(self, problem: Problem, scorer: Scorer) -> View:
-        return View(problem, scorer, list(range(len(problem.rankers))), len(problem.rankers))
+        return View(problem, scorer, list(range(len(problem.rankers))), len(problem.rankers), self.signs)
 
 
 def _covariances(aligned: Aligned) -> Floats:
@@ -215,9 +222,16 @@ class SharedRefits:
     """Held-out values of subsets, each learned on the queries outside a fold and measured inside it."""
 
     def __init__(
-        self, aligned: Aligned, measure: Measure, *, folds: int = 5, seed: int = 0, shrinks: bool = True
+        self,
+        aligned: Aligned,
+        measure: Measure,
+        *,
+        folds: int = 5,
+        seed: int = 0,
+        shrinks: bool = True,
+        signs: Signs = "positive",
     ) -> None:
-        self._views, self._shrinks = Views(aligned, measure), shrinks
+        self._views, self._shrinks = Views(aligned, measure, signs), shrinks
         self._n_queries, self._kept = len(aligned.queries), self._views.problem.kept
         n_kept, n_rankers = len(self._kept), len(aligned.rankers)
         if n_kept < 2:
@@ -229,7 +243,8 @@ class SharedRefits:
         fold = fold_of_queries(n_kept, n_folds, seed)  # of the kept queries, so that no fold is empty
         self._folds = [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(n_folds)]
         """(training queries, queries held out)."""
-        self._alone = np.array([self._views.of(1 << k).per_query(np.ones(1)) for k in range(n_rankers)])
+        one = self._padded(np.ones((1, 1)))[0]
+        self._alone = np.array([self._views.of(1 << k).per_query(one) for k in range(n_rankers)])
         self._everyone = (1 << n_rankers) - 1
         self._chooses = n_rankers <= CHOOSE_UP_TO
         self._whole: list[_Learned] = []
@@ -248,9 +263,18 @@ class SharedRefits:
             values[number][self._kept[self._folds[f][1]]] = held_out
         return values
 
+    def _padded(self, weights: Floats) -> Floats:
+        """Return vectors of weights as they are searched: with parts for negative weights, all 0, if need be."""
+        return weights if self._views.signs == "positive" else np.hstack([weights, np.zeros_like(weights)])
+
+    def _parts(self, subset: int) -> list[int]:
+        """Return where the weights of a subset stand among those of all rankers, as they are searched."""
+        members, n_rankers = members_of(subset), self._everyone.bit_count()
+        return members if self._views.signs == "positive" else [*members, *(n_rankers + k for k in members)]
+
     def _prepare(self, subset: int) -> _Task:
         view, members = self._views.of(subset), members_of(subset)
-        weights, alone = SimpleWeights.vectors(len(members)), self._alone[members]
+        weights, alone = self._padded(SimpleWeights.vectors(len(members))), self._alone[members]
         uniform = view.per_query(weights[-1]) if len(members) > 1 else alone[0]
         values = np.vstack([alone, uniform])
         return _Task(subset, view, SimpleWeights(weights, values, self._views.scorer.query_weights))
@@ -262,10 +286,10 @@ class SharedRefits:
         starts = simple_starts(simple.targets["uniform"], simple.targets["single"])
         curvature, tol = None, FOLD_TOLERANCE
         if self._whole:
-            whole, members = self._whole[f], members_of(task.subset)
-            starts = [max((as_distribution(whole.end.alpha[members]), starts[0]), key=train.mean)]
+            whole, parts = self._whole[f], self._parts(task.subset)
+            starts = [max((as_distribution(whole.end.alpha[parts]), starts[0]), key=train.mean)]
             if whole.end.curvature is not None:
-                curvature = whole.end.curvature[np.ix_(members, members)]
+                curvature = whole.end.curvature[np.ix_(parts, parts)]
             if not self._chooses:
                 tol = COARSE_FOLD_TOLERANCE
         ends = [quasi_newton(train.gradient, s, tol=tol, max_iter=MAX_ITER, curvature=curvature) for s in starts]
@@ -307,6 +331,7 @@ class SubsetValues:
         measure: Measure,
         folds: int = 5,
         seed: int = 0,
+        signs: Signs = "positive",
         progress: Progress = silent,
     ) -> None:
         n = len(aligned.queries)
@@ -315,11 +340,13 @@ class SubsetValues:
         self._progress = progress
         self._known: dict[int, Floats] = {0: np.zeros(n)}
         self._refits: SharedRefits | None = None
-        self._make: Callable[[], Any] = lambda: make_fuser(method, **options_for(method, measure))
+        self._make: Callable[[], Any] = lambda: make_fuser(method, **options_for(method, measure, signs))
         self._make()  # refuses an unknown method, or a measure it cannot maximise, before the work
         name = find_method(method).name
         if name in SHARED:
-            self._refits = SharedRefits(aligned, measure, folds=self.folds, seed=seed, shrinks=name == "auto")
+            self._refits = SharedRefits(
+                aligned, measure, folds=self.folds, seed=seed, shrinks=name == "auto", signs=signs
+            )
 
     @property
     def everyone(self) -> int:
@@ -369,6 +396,8 @@ class SubsetValues:
         return cross_validate(self._make, some, self.measure, folds=self.folds, seed=self.seed).per_query
 
 
-def options_for(method: str, measure: Measure) -> dict[str, Any]:
+def options_for(method: str, measure: Measure, signs: Signs = "positive") -> dict[str, Any]:
     """Return what a method's fuser is made with to maximise the measure."""
-    return {"measure": measure, "level": measure.rel} if "level" in find_method(method).parameters else {}
+    parameters = find_method(method).parameters
+    options: dict[str, Any] = {"measure": measure, "level": measure.rel} if "level" in parameters else {}
+    return options | ({"signs": signs} if signs != "positive" else {})

@@ -19,10 +19,11 @@ from genm.evaluate import Measure, MeasureLike, parse_measure
 from genm.evidence import fingerprint
 from genm.explain.agreement import Agreement, rank_agreement
 from genm.explain.attribution import QueryGains, gains_by_query, measure_of
-from genm.explain.losses import NEGLIGIBLE_LOSS, Figure, figures_of, held_out_without, losses_of
+from genm.explain.losses import NEGLIGIBLE_LOSS, Figure, figures_of, held_out_without, losses_of, signs_of
 from genm.explain.subset_choice import Choice, choose_exhaustively, choose_greedily, weighted
 from genm.explain.subsets import SubsetValues
 from genm.learn import is_method
+from genm.learn.auto import Signs
 from genm.learn.objectives import with_level
 from genm.model import Model
 from genm.progress import Progress, silent
@@ -136,6 +137,7 @@ def measure_worth(
     level: int = 1,
     folds: int = 5,
     seed: int = 0,
+    signs: Signs = "positive",
     confidence: float = 0.95,
     margin: float = NEGLIGIBLE_LOSS,
     orders: int | None = None,
@@ -144,13 +146,16 @@ def measure_worth(
     """Learn subsets of the rankers, measure them on queries held out, and divide the value among the rankers.
 
     Every subset is learned anew by `method` on the training queries of each fold. Up to 12 rankers all subsets are
-    gone through, of more `orders` (100) orders are sampled; a number asks for sampling in any case. Intervals are
+    gone through, of more `orders` (100) orders are sampled; a number asks for sampling in any case. `signs="any"`
+    lets weights be negative, as in `AutoFuser`; a ranker alone has a positive one. Intervals are
     over the queries: they tell how far other queries of the same kind would agree, not what other folds would give.
     """
     _check(aligned, confidence, margin, orders)
     wanted = with_level(parse_measure(measure), level)
     n_rankers = len(aligned.rankers)
-    values = SubsetValues(aligned, method=method, measure=wanted, folds=folds, seed=seed, progress=progress)
+    values = SubsetValues(
+        aligned, method=method, measure=wanted, folds=folds, seed=seed, signs=signs, progress=progress
+    )
     everyone = values.everyone
     if orders is None and n_rankers > EXACT_UP_TO:
         orders = ORDERS
@@ -220,7 +225,8 @@ def explain_model(
 
     `aligned` must be aligned for the model, with judgments (`Model.align`). The other parameters are those of
     `measure_worth`; folds and their seed are those of the model's training, where it says them. Subsets of a model
-    whose method is not one of ours are learned by "auto", and a note says so.
+    whose method is not one of ours are learned by "auto", and a note says so. A model that was learned with
+    `signs="any"` has its subsets learned so too.
     """
     notes: tuple[Note, ...] = ()
     if method is None:
@@ -238,6 +244,7 @@ def explain_model(
         confidence=confidence,
         margin=margin,
         seed=model.seed if seed is None else seed,
+        signs=signs_of(model, method),
         progress=progress,
     )
     known = _fit_held_out(model, aligned, worth)

@@ -116,6 +116,8 @@ def _foreign(ranker: str, technique: Technique, run: Run | None, target: Target)
 
 def _bounded(technique: Technique, run: Run | None, target: Target) -> Normalizer:
     normalizer = technique.normalizer
+    if normalizer.is_rank_based and not target.orders_by_id:
+        return replace(normalizer, ties="given")
     if normalizer.kind != "affine" or run is None or not len(run.score):
         return normalizer
     low, high = float(run.score.min()), float(run.score.max())
@@ -271,7 +273,9 @@ def measured_loss(
         aligned, lists = runs, _lists_of_aligned(runs)
     else:
         aligned = align_for_model(model, runs)
-        lists = _lists_of_runs([runs[name] for name in model.rankers], list(aligned.queries))
+        rules = zip(model.rankers, model.normalizers, strict=True)
+        ranked = [runs[name].in_given_order() if rule.ties == "given" else runs[name] for name, rule in rules]
+        lists = _lists_of_runs(ranked, list(aligned.queries))
     if aligned.rankers != model.rankers:
         raise InputError(f"expected the rankers {', '.join(model.rankers)}; found {', '.join(aligned.rankers)}.")
     target = find_target(to)

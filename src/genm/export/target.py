@@ -155,6 +155,8 @@ class Target:
     n_rankers: tuple[int, int | None] = (1, None)
     pair: bool = False
     """Whether it fuses one text query with one vector query."""
+    orders_by_id: bool = False
+    """Whether what is exported orders equal scores of a list by document id; if not, the engine's order stands."""
     settings: tuple[Setting, ...] = ()
     ranker_settings: tuple[Setting, ...] = ()
     notes: tuple[str, ...] = ()

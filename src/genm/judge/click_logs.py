@@ -15,28 +15,34 @@ Formats, told apart by their content:
   also be positions, counted from 1.
 - CSV with a header: `query, doc_id, position, clicked` and, to tell lists apart, `session`; without it a position
   that is not below the last one starts a new list.
+
+White space inside queries and ids counts as one space. Control characters, a key that an object has twice, rows of
+another length than the header and lines of more than LONGEST_LINE characters are refused, with the line's number.
 """
 
 import csv
-import gzip
 import io
 import json
+import re
 import sys
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import IO, Any
+from itertools import chain
+from typing import Any
 
 import numpy as np
-import zstandard
 
 from genm.errors import FormatError
 from genm.judge.click_models import ShownLists
+from genm.read.diagnostics import Diagnostics, shown
+from genm.read.sources import open_stream
+from genm.strict_json import unique_keys
 
 MOST_LISTS = 500_000
 LONGEST_LIST = 20
 OPEN_SEARCHES = 100_000
+LONGEST_LINE = 16 << 20
 CLICKS = frozenset({"click", "item_click", "result_click", "product_click", "view", "add_to_cart", "purchase"})
 """Actions of User Behavior Insights that count as a click."""
 
@@ -45,6 +51,9 @@ _DOC = ("doc_id", "document", "document_id", "doc", "object_id")
 _POSITION = ("position", "rank", "ordinal")
 _CLICKED = ("clicked", "click", "clicks")
 _SESSION = ("session", "session_id", "search_id", "impression_id", "query_id")
+_UNUSABLE = re.compile("[\x00-\x08\x0e-\x1f\ud800-\udfff]")
+"""What no id may hold, in any format: control characters, and halves of characters."""
+_MOST_DIGITS = 18
 
 
 @dataclass(slots=True)
@@ -60,6 +69,8 @@ class ClickCounts:
     """Lists of queries that were dropped to stay within the memory."""
     n_without_search: int = 0
     """Events whose search was not found among the open ones."""
+    n_not_shown: int = 0
+    """Clicks on documents that their search did not return."""
     n_other_actions: int = 0
     """Events that are no clicks."""
     n_cells: int = 0
@@ -123,47 +134,41 @@ def read_clicks(paths: Iterable[str], *, most_lists: int = MOST_LISTS) -> ClickC
     counts = ClickCounts(most_lists)
     searches = _OpenSearches(counts)
     for path in paths:
-        try:
-            with _opened(path) as lines:
-                _read(path, lines, counts, searches)
-        except (UnicodeDecodeError, EOFError, gzip.BadGzipFile, zstandard.ZstdError) as error:
-            raise FormatError(
-                path, None, "UTF-8 text, as it is or compressed", str(error), "Export it again."
-            ) from None
+        report = Diagnostics(path, lenient=False)
+        with open_stream(path, report) as stream:
+            text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
+            try:
+                _read(path, _lines(path, text), counts, searches)
+            except UnicodeDecodeError as error:
+                raise report.fail(
+                    None, expected="UTF-8 text, as it is or compressed", found=str(error), advice="Export it again."
+                ) from None
+            finally:
+                text.detach()  # standard input stays open
     searches.close_all()
     return counts
 
 
-@contextmanager
-def _opened(path: str) -> Iterator[IO[str]]:
-    """Open a log to be read line by line; names ending in .gz or .zst are unpacked, `-` is standard input."""
-    if path == "-":
-        yield sys.stdin
-        return
-    with open(path, "rb") as raw:
-        packed: Any = raw
-        if path.endswith(".gz"):
-            packed = gzip.GzipFile(fileobj=raw)
-        elif path.endswith(".zst"):
-            packed = zstandard.ZstdDecompressor().stream_reader(raw)
-        with io.TextIOWrapper(packed, encoding="utf-8-sig", newline="") as text:
-            yield text
+def _lines(path: str, text: io.TextIOWrapper) -> Iterator[tuple[int, str]]:
+    """Yield number and text of every line that is not blank."""
+    n = 0
+    while line := text.readline(LONGEST_LINE + 1):
+        n += 1
+        if len(line) > LONGEST_LINE:
+            expected = f"lines of at most {LONGEST_LINE:,} characters"
+            raise FormatError(path, n, expected, f"more, beginning {shown(line[:40])}", "Check the export.")
+        if line.strip():
+            yield n, line
 
 
-def _read(path: str, lines: Iterable[str], counts: ClickCounts, searches: "_OpenSearches") -> None:
-    numbered = ((n, line) for n, line in enumerate(lines, 1) if line.strip())
-    first = next(numbered, None)
+def _read(path: str, lines: Iterator[tuple[int, str]], counts: ClickCounts, searches: "_OpenSearches") -> None:
+    first = next(lines, None)
     if first is None:
         raise FormatError(path, None, "a log of shown and clicked documents", "an empty file", "Check the export.")
     if first[1].lstrip().startswith("{"):
-        _read_json(path, _chained(first, numbered), counts, searches)
+        _read_json(path, chain([first], lines), counts, searches)
     else:
-        _read_csv(path, _chained(first, numbered), counts)
-
-
-def _chained(first: tuple[int, str], rest: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    yield first
-    yield from rest
+        _read_csv(path, chain([first], lines), counts)
 
 
 class _OpenSearches:
@@ -174,7 +179,9 @@ class _OpenSearches:
         self.open: OrderedDict[str, tuple[str, tuple[str, ...], set[int]]] = OrderedDict()
 
     def search(self, query_id: str, query: str, docs: tuple[str, ...]) -> None:
-        """Open a search."""
+        """Open a search; one of the same id that is still open is closed."""
+        if query_id in self.open:
+            self._close(*self.open.pop(query_id))
         self.open[query_id] = (query, docs, set())
         if len(self.open) > OPEN_SEARCHES:
             self._close(*self.open.popitem(last=False)[1])
@@ -186,6 +193,8 @@ class _OpenSearches:
             self.counts.n_without_search += 1
         elif doc_id in found[1]:
             found[2].add(found[1].index(doc_id))
+        else:
+            self.counts.n_not_shown += 1
 
     def close_all(self) -> None:
         """Count all searches that are still open."""
@@ -198,13 +207,7 @@ class _OpenSearches:
 
 def _read_json(path: str, lines: Iterable[tuple[int, str]], counts: ClickCounts, searches: _OpenSearches) -> None:
     for n, line in lines:
-        try:
-            entry = json.loads(line)
-        except ValueError:
-            entry = None
-        if not isinstance(entry, dict):
-            raise FormatError(path, n, "a JSON object on each line", _shown(line), "Export the log as JSON lines.")
-        entry = entry.get("_source", entry)
+        entry = _object(path, n, line)
         if "action_name" in entry:
             _add_event(path, n, entry, counts, searches)
         elif "query_response_hit_ids" in entry:
@@ -215,8 +218,25 @@ def _read_json(path: str, lines: Iterable[tuple[int, str]], counts: ClickCounts,
             _add_list(path, n, entry, counts)
 
 
+def _object(path: str, n: int, line: str) -> dict[str, Any]:
+    """Return the object of a line, or what a hit of a search holds as `_source`."""
+    fault = ""
+    try:
+        entry = json.loads(line, object_pairs_hook=unique_keys)
+    except RecursionError:
+        entry, fault = None, ", nested too deeply"
+    except ValueError as error:  # also an integer of thousands of digits
+        entry, fault = None, "" if isinstance(error, json.JSONDecodeError) else f" ({error})"
+    if isinstance(entry, dict):
+        entry = entry.get("_source", entry)
+    if not isinstance(entry, dict):
+        found = f"{shown(line.strip())}{fault}"
+        raise FormatError(path, n, "a JSON object on each line", found, "Export the log as JSON lines.")
+    return entry
+
+
 def _add_event(path: str, n: int, entry: dict[str, Any], counts: ClickCounts, searches: _OpenSearches) -> None:
-    if entry["action_name"] not in CLICKS:
+    if _text(path, n, "action_name", entry["action_name"]) not in CLICKS:
         counts.n_other_actions += 1
         return
     attributes = entry.get("event_attributes")
@@ -230,63 +250,79 @@ def _add_list(path: str, n: int, entry: dict[str, Any], counts: ClickCounts) -> 
     docs = _texts(path, n, "docs", entry.get("docs", entry.get("documents")))
     clicks = entry.get("clicks", [])
     if not isinstance(clicks, list):
-        raise FormatError(path, n, "a list of clicks", f"{clicks!r:.60}", "Give documents, or positions from 1.")
-    places = [c - 1 if isinstance(c, int) and not isinstance(c, bool) else _place(docs, str(c)) for c in clicks]
+        raise FormatError(path, n, "a list of clicks", shown(clicks), "Give documents, or positions from 1.")
+    places = [_place(docs, click) for click in clicks]
     if any(not 0 <= place < len(docs) for place in places):
         advice = "Give documents of the list, or positions from 1."
-        raise FormatError(path, n, f"clicks on the {len(docs)} documents shown", f"{clicks!r:.60}", advice)
+        raise FormatError(path, n, f"clicks on the {len(docs)} documents shown", shown(clicks), advice)
     counts.add(_text(path, n, "query", query), docs, places)
 
 
-def _place(docs: tuple[str, ...], doc_id: str) -> int:
-    return docs.index(doc_id) if doc_id in docs else -1
+def _place(docs: tuple[str, ...], click: object) -> int:
+    """Return the place from 0 of a click, given as a document or as a position from 1; -1 if there is none."""
+    if isinstance(click, int) and not isinstance(click, bool):
+        return click - 1
+    return docs.index(click) if isinstance(click, str) and click in docs else -1
 
 
 def _read_csv(path: str, lines: Iterable[tuple[int, str]], counts: ClickCounts) -> None:
-    numbers: list[int] = []
+    number = 0
 
     def text() -> Iterator[str]:
-        for n, line in lines:
-            numbers[:] = [n]
+        nonlocal number
+        for number, line in lines:  # noqa: B007
             yield line
 
-    rows = csv.DictReader(text())
-    header = [name.strip() for name in rows.fieldnames or []]
-    rows.fieldnames = header
-    columns = {}
-    for what, names in (("query", _QUERY), ("doc_id", _DOC), ("position", _POSITION), ("clicked", _CLICKED)):
-        found = next((name for name in names if name in header), None)
-        if found is None:
-            expected = "a header with query, doc_id, position and clicked"
-            raise FormatError(path, 1, expected, ", ".join(header)[:80], f"Add the column {what}.")
-        columns[what] = found
-    session = next((name for name in _SESSION if name in header and name != columns["query"]), None)
+    rows = csv.reader(text(), strict=True)
     key: tuple[str, str] | None = None
     docs: list[str] = []
     clicked: list[int] = []
     last = 0
-    for row in rows:
-        query, doc_id = row[columns["query"]] or "", row[columns["doc_id"]] or ""
-        position, click = (_whole(path, numbers[0], name, row[columns[name]]) for name in ("position", "clicked"))
-        now = (query, (row[session] or "") if session else "")
-        if now != key or (session is None and position <= last):
-            if key is not None:
-                counts.add(key[0], docs, clicked)
-            key, docs, clicked = now, [], []
-        if click:
-            clicked.append(len(docs))
-        docs.append(_text(path, numbers[0], "doc_id", doc_id))
-        last = position
+    try:
+        header = [name.strip() for name in next(rows)]
+        query_at, doc_at, position_at, clicked_at, session_at = _columns(path, number, header)
+        for row in rows:
+            if len(row) != len(header):
+                raise FormatError(path, number, f"{len(header)} columns", f"{len(row)}", "Check the export.")
+            query = _text(path, number, "query", row[query_at])
+            position = _whole(path, number, "position", row[position_at])
+            now = (query, "" if session_at is None else " ".join(row[session_at].split()))
+            if now != key or (session_at is None and position <= last):
+                if key is not None:
+                    counts.add(key[0], docs, clicked)
+                key, docs, clicked = now, [], []
+            if _whole(path, number, "clicked", row[clicked_at]):
+                clicked.append(len(docs))
+            docs.append(_text(path, number, "doc_id", row[doc_at]))
+            last = position
+    except csv.Error as error:
+        raise FormatError(path, number, "CSV", str(error), "Quote cells as RFC 4180 says.") from None
     if key is not None:
         counts.add(key[0], docs, clicked)
 
 
-def _whole(path: str, n: int, name: str, text: str | None) -> int:
-    cell = (text or "").strip().lower()
+def _columns(path: str, number: int, header: list[str]) -> tuple[int, int, int, int, int | None]:
+    """Return where query, doc_id, position, clicked and, if there is one, the session stand."""
+    if len(set(header)) < len(header):
+        twice = next(name for name in header if header.count(name) > 1)
+        raise FormatError(path, number, "each column once", f"{shown(twice)} twice", "Rename one of them.")
+    found = []
+    for what, names in (("query", _QUERY), ("doc_id", _DOC), ("position", _POSITION), ("clicked", _CLICKED)):
+        at = next((header.index(name) for name in names if name in header), None)
+        if at is None:
+            expected = "a header with query, doc_id, position and clicked"
+            raise FormatError(path, number, expected, shown(", ".join(header)), f"Add the column {what}.")
+        found.append(at)
+    others = (header.index(name) for name in _SESSION if name in header)
+    return found[0], found[1], found[2], found[3], next((at for at in others if at != found[0]), None)
+
+
+def _whole(path: str, n: int, name: str, text: str) -> int:
+    cell = text.strip().lower()
     if name == "clicked" and cell in ("true", "false", ""):
         return int(cell == "true")
-    if not (cell.isascii() and cell.isdigit()):
-        raise FormatError(path, n, f"a whole number as {name}", f"{text!r:.40}", "Check the export.")
+    if not (cell.isascii() and cell.isdigit() and len(cell) <= _MOST_DIGITS):
+        raise FormatError(path, n, f"a whole number as {name}", shown(text), "Check the export.")
     return int(cell)
 
 
@@ -294,15 +330,13 @@ def _text(path: str, n: int, name: str, value: object) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         value = str(value)
     if not isinstance(value, str) or not value.strip():
-        raise FormatError(path, n, f"text as {name}", f"{value!r:.60}", "Check the export.")
+        raise FormatError(path, n, f"text as {name}", shown(value), "Check the export.")
+    if _UNUSABLE.search(value):
+        raise FormatError(path, n, f"{name} without control characters", shown(value), "Remove them.")
     return " ".join(value.split())
 
 
 def _texts(path: str, n: int, name: str, value: object) -> tuple[str, ...]:
     if not isinstance(value, list):
-        raise FormatError(path, n, f"a list of documents as {name}", f"{value!r:.60}", "Check the export.")
+        raise FormatError(path, n, f"a list of documents as {name}", shown(value), "Check the export.")
     return tuple(_text(path, n, name, one) for one in value)
-
-
-def _shown(line: str) -> str:
-    return f"{line.strip()!r:.60}"

@@ -136,6 +136,7 @@ def _notes_of(counts: ClickCounts, n_left_out: int, least_lists: int, least_clic
         ("few-clicks", n_left_out, f"queries have fewer than {least_lists} lists or {least_clicks} clicks"),
         ("dropped-lists", counts.n_dropped, "lists of rare queries exceed the memory that is allowed"),
         ("no-search", counts.n_without_search, "clicks belong to no search of the log"),
+        ("not-shown", counts.n_not_shown, "clicks are on documents that their search did not return"),
         ("other-actions", counts.n_other_actions, "events are no clicks"),
     )
     return [Note(code, n, f"{n:,} {text} and are left out.") for code, n, text in said if n]

@@ -44,6 +44,8 @@ PERSON = "person"
 _APPLICATION = 0x67656E6D  # "genm": tells our files from other SQLite files
 _SCHEMA = 1
 _MOST_NOTE, _MOST_ID = 4_000, 4_096
+_SQLITE_ERRORS = (sqlite3.Error, UnicodeDecodeError)
+"""The second where the schema of a damaged file is no text, which SQLite quotes in its message."""
 _TABLE = """
 CREATE TABLE IF NOT EXISTS opinions (
     sequence INTEGER PRIMARY KEY,
@@ -136,8 +138,8 @@ class JudgmentStore:
             except BaseException:
                 self._connection.close()
                 raise
-        except sqlite3.Error as error:
-            raise StoreError(f"{self.path}: {error}. Name a file that is, or can become, a store.") from error
+        except _SQLITE_ERRORS as error:
+            raise self._failed(error, "Name a file that is, or can become, a store.") from error
 
     def _open(self) -> None:
         is_new = self._one("SELECT COUNT(*) FROM sqlite_master") == 0
@@ -157,6 +159,10 @@ class JudgmentStore:
                 self._connection.execute(_TABLE)
                 self._connection.execute(_ANSWERS)
                 self._connection.execute("CREATE INDEX IF NOT EXISTS by_judge ON opinions (judge, sequence)")
+
+    def _failed(self, error: Exception, advice: str) -> StoreError:
+        """Return the error for what SQLite could not do, on one line."""
+        return StoreError(f"{self.path}: {' '.join(str(error).split())[:300]}. {advice}")
 
     def _one(self, sql: str) -> int:
         return int(self._connection.execute(sql).fetchone()[0])
@@ -184,8 +190,8 @@ class JudgmentStore:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
-        except sqlite3.Error as error:
-            raise StoreError(f"{self.path}: {error}. Nothing was stored; try again.") from error
+        except _SQLITE_ERRORS as error:
+            raise self._failed(error, "Nothing was stored; try again.") from error
 
     def add(
         self,
@@ -252,8 +258,8 @@ class JudgmentStore:
     def _fetch(self, sql: str, *values: object) -> list[Opinion]:
         try:
             return [Opinion(*row) for row in self._connection.execute(sql, values)]
-        except sqlite3.Error as error:
-            raise StoreError(f"{self.path}: {error}. Restore a copy of the file.") from error
+        except _SQLITE_ERRORS as error:
+            raise self._failed(error, "Restore a copy of the file.") from error
 
     def log(self, *, after: int = 0) -> list[Opinion]:
         """Return every row after a sequence number, the oldest first, the undone and the undoing included."""
@@ -272,8 +278,8 @@ class JudgmentStore:
             try:
                 rows = self._connection.execute("SELECT key, body FROM answers WHERE source = ?", (source,))
                 return {key: bytes(body) for key, body in rows}
-            except sqlite3.Error as error:
-                raise StoreError(f"{self.path}: {error}. Restore a copy of the file.") from error
+            except _SQLITE_ERRORS as error:
+                raise self._failed(error, "Restore a copy of the file.") from error
 
     def opinions(self) -> list[Opinion]:
         """Return what stands: the last opinion of each judge on each pair that was not taken back."""

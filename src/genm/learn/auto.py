@@ -213,7 +213,8 @@ class AutoFuser(Fuser):
 
     def to_model(self) -> Model:
         """Return what serving needs; the model names the measure that was maximised."""
-        return replace(super().to_model(), measure=str(self._measure_maximised()))
+        training = {"signs": self.signs} if self.signs != "positive" else {}
+        return replace(super().to_model(), measure=str(self._measure_maximised()), training=training)
 
     def fit_problem(self, problem: Problem) -> Self:
         """Learn from queries that were made ready before, under the problem's own level and beta; AP only."""

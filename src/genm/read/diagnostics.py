@@ -33,7 +33,7 @@ def described(value: object) -> str:
     """Return a value as Python writes it."""
     try:
         return repr(value)
-    except ValueError:  # Python writes no integer of more than 4,300 digits
+    except (ValueError, RecursionError):  # Python writes no integer of more than 4,300 digits
         return f"a value of type {type(value).__name__} that cannot be written out"
 
 

@@ -10,7 +10,8 @@ import re
 import stat
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Protocol
@@ -19,7 +20,7 @@ import numpy as np
 import zstandard
 from numpy.typing import NDArray
 
-from genm.errors import InputError, WrongTypeError
+from genm.errors import FormatError, InputError, WrongTypeError
 from genm.progress import Progress
 from genm.read.diagnostics import Diagnostics, shown
 
@@ -122,6 +123,64 @@ def open_source(source: FileSource, report: Diagnostics, progress: Progress) -> 
     return TextSource(report.source, _as_utf8(data, report))
 
 
+@contextmanager
+def open_stream(path: str, report: Diagnostics) -> Iterator[IO[bytes]]:
+    """Open a file that is read piece by piece, so that its size does not matter; unpacked where it is packed.
+
+    `-` is standard input. A file whose name ends in .gz or .zst must be packed.
+    """
+    if path == "-":
+        yield sys.stdin.buffer
+        return
+    try:
+        file = open(path, "rb")  # noqa: SIM115 (closed below; errors of the caller must not be caught here)
+    except (OSError, ValueError) as error:
+        raise _unreadable(error, path, report) from None
+    with file:
+        try:
+            head = file.peek(4)
+        except OSError as error:
+            raise _unreadable(error, path, report) from None
+        packing = next((kind for magic, kind in _PACKED.items() if head.startswith(magic)), None)
+        if packing is None and path.endswith((".gz", ".zst")):
+            packing = "gzip" if path.endswith(".gz") else "zstandard"
+        yield file if packing is None else io.BufferedReader(_UnpackedStream(file, packing, report))
+
+
+class _UnpackedStream(io.RawIOBase):
+    """The content of a packed file, up to the limit on what it may become."""
+
+    def __init__(self, file: IO[bytes], packing: str, report: Diagnostics) -> None:
+        pieces = iter(lambda: file.read(_PIECES[packing]), b"")
+        self._members = _members(pieces, _MAKERS[packing])
+        self._packing, self._report = packing, report
+        self._packed = os.fstat(file.fileno()).st_size
+        self._size, self._rest = 0, memoryview(b"")
+
+    def readable(self) -> bool:
+        """Say that this is read."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill the buffer with what comes next."""
+        while not self._rest:
+            try:
+                piece, done = next(self._members, (b"", 0))
+            except (EOFError, zlib.error, zstandard.ZstdError) as error:
+                raise self._report.fail(
+                    None, expected=f"complete {self._packing} data", found=_damage(error, self._packing),
+                    advice="Fetch or pack the file again.",
+                ) from None  # fmt: skip
+            if not done:
+                return 0
+            self._size += len(piece)
+            check_unpacked(self._size, self._packed, f"{self._packing} data", self._report)
+            self._rest = memoryview(piece)
+        n = min(len(buffer), len(self._rest))
+        buffer[:n], self._rest = self._rest[:n], self._rest[n:]
+        return n
+
+
 def unpack_limit(packed: int) -> int:
     """Return how many bytes `packed` bytes of a file may become in memory.
 
@@ -190,17 +249,24 @@ def _file_content(path: Path, report: Diagnostics) -> Text:
                 )
             found = f"one that changed meanwhile, from {before.st_size:,} to {after.st_size:,} bytes"
             advice = "Wait until the program that writes it has finished, then try again."
-    except FileNotFoundError:
-        found, advice = "no such file", "Check the path and the working folder."
-    except IsADirectoryError:
-        found, advice = "a folder", "Name a file in it; a folder in BEIR form is read by read_beir."
-    except PermissionError:
-        found, advice = "a file that may not be read", "Check its permissions."
-    except OSError as error:
-        found, advice = f"an input error ({error.strerror})", "Check the disk or the connection, then try again."
-    except ValueError:  # "embedded null byte"
-        found, advice = f"the name {shown(str(path))}, which no file can have", "Check the path."
+    except (OSError, ValueError) as error:
+        raise _unreadable(error, str(path), report) from None
     raise report.fail(None, expected="a readable file", found=found, advice=advice)
+
+
+def _unreadable(error: OSError | ValueError, path: str, report: Diagnostics) -> FormatError:
+    """Return the error for a file that cannot be opened or read."""
+    if isinstance(error, FileNotFoundError):
+        found, advice = "no such file", "Check the path and the working folder."
+    elif isinstance(error, IsADirectoryError):
+        found, advice = "a folder", "Name a file in it; a folder in BEIR form is read by read_beir."
+    elif isinstance(error, PermissionError):
+        found, advice = "a file that may not be read", "Check its permissions."
+    elif isinstance(error, OSError):
+        found, advice = f"an input error ({error.strerror})", "Check the disk or the connection, then try again."
+    else:  # "embedded null byte"
+        found, advice = f"the name {shown(path)}, which no file can have", "Check the path."
+    return report.fail(None, expected="a readable file", found=found, advice=advice)
 
 
 def _array(content: bytes | bytearray) -> Text:
@@ -209,16 +275,15 @@ def _array(content: bytes | bytearray) -> Text:
 
 def _unpacked(data: Text, packing: str, report: Diagnostics, progress: Progress) -> Text:
     """Decompress all members; lenient reading keeps the complete lines before any damage."""
-    out, trouble = bytearray(), ""
+    out, trouble, size = bytearray(), "", _PIECES[packing]
+    pieces = (text_bytes(data, begin, begin + size) for begin in range(0, len(data), size))
     try:
-        for piece, done in _members(data, _MAKERS[packing], _PIECES[packing]):
+        for piece, done in _members(pieces, _MAKERS[packing]):
             out += piece
             check_unpacked(len(out), len(data), f"{packing} data", report)
             progress(f"unpacking {report.source}", done, len(data))
-    except EOFError:
-        trouble = f"{packing} data that stop in the middle"
-    except (zlib.error, zstandard.ZstdError) as error:
-        trouble = f"damaged {packing} data ({error})"
+    except (EOFError, zlib.error, zstandard.ZstdError) as error:
+        trouble = _damage(error, packing)
     if trouble:
         report.fault(
             "truncated", line=None, expected=f"complete {packing} data", found=trouble,
@@ -226,6 +291,13 @@ def _unpacked(data: Text, packing: str, report: Diagnostics, progress: Progress)
         )  # fmt: skip
         del out[out.rfind(10) + 1 :]
     return np.frombuffer(out, np.uint8)
+
+
+def _damage(error: Exception, packing: str) -> str:
+    """Say what is wrong with packed data."""
+    if isinstance(error, EOFError):
+        return f"{packing} data that stop in the middle"
+    return f"damaged {packing} data ({error})"
 
 
 def _gzip_member() -> Any:
@@ -239,18 +311,18 @@ def _zstandard_frame() -> Any:
 _MAKERS: dict[str, Callable[[], Any]] = {"gzip": _gzip_member, "zstandard": _zstandard_frame}
 
 
-def _members(data: Text, make: Callable[[], _Unpacker], size: int) -> Iterator[tuple[bytes, int]]:
+def _members(pieces: Iterable[bytes], make: Callable[[], _Unpacker]) -> Iterator[tuple[bytes, int]]:
     """Yield decompressed pieces and the compressed bytes used so far; EOFError if the data are cut short."""
-    member, open_member = make(), True
-    for begin in range(0, len(data), size):
-        piece = text_bytes(data, begin, begin + size)
+    member, open_member, done = make(), True, 0
+    for piece in pieces:
+        done += len(piece)
         while piece:
             if not open_member:
                 if not piece.strip(b"\0"):
                     break  # padding after the last member, as tape blocks have it
                 member, open_member = make(), True
-            yield member.decompress(piece), min(begin + size, len(data))
-            piece, open_member = member.unused_data, not member.eof
+            yield member.decompress(piece), done
+            piece, open_member = member.unused_data, not member.eof  # noqa: PLW2901
     if open_member:
         raise EOFError
 

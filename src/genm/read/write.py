@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,6 +33,9 @@ def write_run(run: Run, destination: Destination, *, tag: str | None = None) -> 
     _check_word(tag, "tag")
     _check_ids(run.queries, "query", comment=True)
     _check_ids(run.docs, "document")
+    if run.given is not None:  # equal scores are written as they were read
+        order = run.given_rows()
+        run = replace(run, doc=run.doc[order], score=run.score[order])
     rank = np.arange(1, len(run.doc) + 1) - np.repeat(run.starts[:-1], np.diff(run.starts))
     with opened(destination) as file:
         if len(run.doc) <= _FEW_ROWS and _has_plain_decimals(run.score):

@@ -490,7 +490,7 @@ def _maker(aligned: Aligned, model: Model) -> Callable[[], Fuser]:
         options["beta"] = model.beta  # it was set by the user, not derived from the scores
     if model.online is not None:
         options["schedule"] = model.online.schedule
-    if min(model.weights) < 0.0:
+    if model.signs == "any":
         options["signs"] = "any"
     for measure in (model.measure, "AP"):
         make = partial(make_fuser, model.method, measure=measure, **options)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from genm._math.fusion import weighted_sum
 from genm._math.scaling import scale_lists
+from genm._math.sorting import distinct_scores
 from genm._typing import Floats
 from genm.align import UNJUDGED, Aligned
 from genm.grouping import TEXT
@@ -86,6 +87,8 @@ class Fusion:
         lists = []
         for name in names:
             doc_ids, scores = read_list(f"{place}.{name}", runs[name])
+            if self.model.normalizers[self._column[name]].ties == "given":
+                doc_ids, scores = _in_given_order(doc_ids, scores)
             depth = self.model.depths[self._column[name]]
             lists.append(_cut(doc_ids, scores, depth, f"{place}.{name}"))
         is_sorted = self._sorts or in_order
@@ -178,6 +181,14 @@ def _number_documents(lists: list[list[str]], *, in_order: bool) -> tuple[list[s
         number = defaultdict(count().__next__)  # a new document takes the next number
     rows = [np.fromiter(map(number.__getitem__, doc_ids), np.int64, len(doc_ids)) for doc_ids in lists]
     return list(number), rows
+
+
+def _in_given_order(doc_ids: list[str], scores: list[float]) -> tuple[list[str], list[float]]:
+    """Return a list ranked, equal scores in the order of the request and told apart, as `Run.in_given_order`."""
+    values = np.array(scores, np.float64)
+    order = np.argsort(-values, kind="stable")
+    told_apart = distinct_scores(np.array([0, len(values)]), values[order])
+    return [doc_ids[i] for i in order.tolist()], told_apart.tolist()
 
 
 def _cut(doc_ids: list[str], scores: list[float], depth: int | None, place: str) -> tuple[list[str], list[float]]:

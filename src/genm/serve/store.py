@@ -357,7 +357,7 @@ class SqliteStore(Store):
                     session.rows(statement)
                 session.rows("INSERT OR IGNORE INTO meta VALUES ('schema', ?)", str(SCHEMA_VERSION))
                 self.check_schema(session)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # the second from a damaged schema
             self.close()
             raise StoreError(f"{self.place}: expected a store that can be written; {error}.") from error
 

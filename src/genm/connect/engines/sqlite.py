@@ -56,7 +56,7 @@ class Sqlite(Engine):
             # Closing ends the read at once: an open one keeps the application's writers out.
             with closing(self._connection().execute(template.text, bound)) as cursor:
                 rows = list(islice(cursor, size + 1))
-        except (sqlite3.Error, self._error) as error:
+        except (sqlite3.Error, UnicodeError, self._error) as error:  # text that is no UTF-8, or cannot become it
             busy = any(word in str(error) for word in _BUSY)
             advice = "See the statement."
             if "fts5" in str(error):

@@ -101,6 +101,7 @@ _TESTED = (
 PLACE = 120
 TARGETS = (
     Target(
+        orders_by_id=True,
         name="pgvector",
         title="PostgreSQL with pgvector",
         versions="PostgreSQL 12 and later, pgvector 0.5 and later",

@@ -95,6 +95,7 @@ _TESTED = (
 PLACE = 125
 TARGETS = (
     Target(
+        orders_by_id=True,
         name="sqlite",
         title="SQLite with FTS5 and sqlite-vec",
         versions="SQLite 3.35 and later with the mathematical functions, sqlite-vec 0.1 and later",
