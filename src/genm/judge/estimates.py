@@ -1,7 +1,7 @@
 """Estimates from incomplete judgments: a difference with an interval, and the bias of a pool.
 
 A difference of two systems is estimated by expected AP: unjudged documents count by their probability of relevance
-(`genm.evidence.unjudged`). Its interval accounts for the unjudged documents and, as in any mean, for the choice of
+(`genm.learn.relevance`). Its interval accounts for the unjudged documents and, as in any mean, for the choice of
 the queries.
 """
 
@@ -18,11 +18,10 @@ from genm._math.significance import rounded, student_interval
 from genm._typing import Bools, Floats, Ints
 from genm.align import Aligned, AlignedOrRuns, Depths, as_aligned
 from genm.errors import InputError
-from genm.evidence.unjudged import expected_difference, known_relevant
 from genm.formatting import between, percent, signed
 from genm.judge.pooling import align_all
 from genm.judge.systems import System, Target, target_of
-from genm.learn.relevance import is_judged
+from genm.learn.relevance import expected_difference, is_judged, known_relevant
 from genm.records import Qrels
 
 SMALLEST_DECIDED = 0.01
