@@ -15,7 +15,9 @@ users click as one of these models says; a relevant document attracts with .7, a
 "trust" and "careless" fit none of the models. For each model of the package: the correlation (Spearman, over all
 documents shown) with the truth, the share of relevant documents ranked above others (AUC), and the MAP, on the
 other third of the queries, of weights learned from the clicks, less that of weights learned from the true judgments
-of the same documents. Raw click rates (ctr) and equal weights stand beside them.
+of the same documents. Raw click rates (ctr) and equal weights stand beside them. Documents are relevant from half
+of the median query's best value on; "pbm by probability" counts them by their probability instead, as
+`--grades probability` does.
 """
 
 import argparse
@@ -32,6 +34,7 @@ from genm.collections import load_collection
 from genm.errors import ConvergenceWarning
 from genm.evaluate import AlignedEvaluator
 from genm.judge.click_models import MODELS, ShownLists
+from genm.judge.clicks import Z_95, ClickJudgment
 from genm.learn import ExpectedFuser
 from genm.rankers import rank_collection
 
@@ -103,10 +106,10 @@ def main() -> None:
             for users in USERS:
                 for way, figures in measure(load(name), users, options.lists, seed).items():
                     found.setdefault((users, way), []).append(figures)
-    print(f"{'users':10}{'model':14}{'Spearman':>10}{'AUC':>8}{'MAP less true':>15}")
+    print(f"{'users':10}{'model':20}{'Spearman':>10}{'AUC':>8}{'MAP less true':>15}")
     for (users, way), figures in found.items():
         correlation, area, loss = np.mean(figures, axis=0)
-        print(f"{users:10}{way:14}{correlation:10.3f}{area:8.3f}{loss:15.4f}")
+        print(f"{users:10}{way:20}{correlation:10.3f}{area:8.3f}{loss:15.4f}")
 
 
 def measure(aligned: Aligned, users: str, n_lists: int, seed: int) -> dict[str, tuple[float, float, float]]:
@@ -125,21 +128,39 @@ def measure(aligned: Aligned, users: str, n_lists: int, seed: int) -> dict[str, 
     def value(weights: np.ndarray) -> float:
         return float(evaluator.values(weights)[:, 0].mean())
 
-    def learned(relevant: np.ndarray) -> float:
+    def learned(relevant: np.ndarray, probability: np.ndarray | None = None) -> float:
         grades = np.full(len(train.doc), UNJUDGED, np.int32)
         grades[seen] = relevant
-        return value(ExpectedFuser(repeats=1).fit(with_grades(train, grades)).weights_)
+        judged = with_grades(train, grades)
+        if probability is not None:
+            likely = np.full(len(train.doc), np.nan)
+            likely[seen] = probability
+            judged = replace(judged, probability=likely)
+        return value(ExpectedFuser(repeats=1).fit(judged).weights_)
 
     best = learned(truth)
     query = np.repeat(np.arange(len(train.queries)), np.diff(train.starts))[seen]
     results = {"equal weights": (np.nan, np.nan, value(np.full(len(train.rankers), 1.0)) - best)}
     for way in ("ctr", *MODELS):
-        values = raw_rate(lists) if way == "ctr" else MODELS[way](lists).value
+        found = None if way == "ctr" else MODELS[way](lists)
+        values = raw_rate(lists) if found is None else found.value
         highest = np.zeros(len(train.queries))
         np.maximum.at(highest, query, values)
-        relevant = values >= 0.5 * np.median(highest)
-        results[way] = (spearmanr(values, truth).statistic, auc(values, truth), learned(relevant) - best)
+        top = np.median(highest)
+        relevant = values >= 0.5 * top
+        correlation, area = spearmanr(values, truth).statistic, auc(values, truth)
+        results[way] = (correlation, area, learned(relevant) - best)
+        if found is not None and way == "pbm":
+            likely = probabilities(values / top, found.error / top)
+            results["pbm by probability"] = (correlation, area, learned(likely >= 0.5, likely) - best)
     return results
+
+
+def probabilities(relevance: np.ndarray, error: np.ndarray) -> np.ndarray:
+    """Return the probabilities that `genm clicks` writes."""
+    sure = np.maximum(1.0 - 2.0 * Z_95 * error, 0.0)
+    pairs = zip(np.minimum(relevance, 1.0).tolist(), sure.tolist(), strict=True)
+    return np.array([ClickJudgment("q", "d", *pair).probability for pair in pairs])
 
 
 def with_grades(aligned: Aligned, grades: np.ndarray) -> Aligned:

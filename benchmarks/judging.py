@@ -18,15 +18,20 @@ judgments, less that of weights learned from all judgments.
 Traps: the estimated less the true difference of equal weights and the best single ranker, from pools that are
 judged completely down to a depth, as usual and by expected AP; and how often the interval for unjudged documents
 alone holds the difference of these queries under all judgments.
+
+Stubs: a made-up judge grades 500 pairs (depth-k) with known error rates and always says that it is .9 sure; people
+have judged 60 of the pairs. MAP on the remaining third, less that of weights learned from the true grades of the
+same pairs, where the judge's grades are relevant from 1 or from 2 on, or count by their probability: by the judge's
+own confidence, or calibrated against the people's sample (`genm.judge.store.settle`).
 """
 
 import argparse
 import json
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -37,11 +42,12 @@ from genm.align import UNJUDGED, Aligned, align_runs
 from genm.collections import load_collection
 from genm.errors import ConvergenceWarning
 from genm.evaluate import AlignedEvaluator
-from genm.evidence.unjudged import known_relevant
 from genm.judge.estimates import difference_of
 from genm.judge.pooling import METHODS, next_rows
+from genm.judge.store import PERSON, Opinion, settle
 from genm.judge.systems import Target, target_of
 from genm.learn import AutoFuser, ExpectedFuser
+from genm.learn.relevance import known_relevant
 from genm.rankers import rank_collection
 
 COLLECTIONS = ("med", "cran", "cisi", "cacm", "pydocs")
@@ -49,8 +55,18 @@ RANKERS = ("bm25", "tfidf", "lsa", "plsi")
 BUDGETS = (10, 20, 30, 40, 50, 75, 100, 150, 200, 250, 300, 400, 500, 600, 800, 1000, 1250, 1500, 2000)
 LEARNING_BUDGETS = (50, 100, 200, 500, 1000)
 DEPTHS = (0, 1, 5, 20)
+STUB = "model:stub"
+STUB_JUDGES = {
+    "lenient": ((0.03, 0.12, 0.40, 0.45), (0.45, 0.35, 0.15, 0.05)),
+    "strict": ((0.35, 0.15, 0.30, 0.20), (0.90, 0.07, 0.02, 0.01)),
+    "good": ((0.05, 0.10, 0.35, 0.50), (0.85, 0.10, 0.04, 0.01)),
+}
+"""Probabilities of the grades 0 to 3 for relevant documents, and for others."""
+STUB_PAIRS, SAMPLE, CONFIDENCE = 500, 60, 0.9
 STILL_WRONG = 4000
 LEAST = 0.01
+MOST_BELOW = 0.002
+"""How far below equal weights learned ones may be, in the mean over draws, at any budget on any collection."""
 
 
 @cache
@@ -149,7 +165,7 @@ def compare_orders(name: str, seed: int) -> Iterator[dict[str, Any]]:
                 yield row | {"order": "depth, unjudged not relevant", "needed": needed}
 
 
-def learn_from_few(name: str, seed: int) -> Iterator[dict[str, Any]]:
+def learn_from_few(name: str, seed: int, orders: Sequence[str] = METHODS) -> Iterator[dict[str, Any]]:
     """Yield the loss of weights that were learned from some judgments."""
     aligned, rest = draw(name, seed)
     start, grades = hidden(aligned), grades_on_request(aligned)
@@ -162,7 +178,7 @@ def learn_from_few(name: str, seed: int) -> Iterator[dict[str, Any]]:
     row = {"kind": "weights", "collection": name, "seed": seed}
     equal = value(np.full(len(aligned.rankers), 1.0 / len(aligned.rankers))) - best
     target = target_of(start)
-    for order in METHODS:
+    for order in orders:
         for budget, now in judged_by(order, start, grades, target, LEARNING_BUDGETS, seed):
             n = int((now.n_relevant() > 0).sum())
             equally = np.full(len(now.rankers), 1.0)
@@ -188,8 +204,54 @@ def traps(name: str, seed: int) -> Iterator[dict[str, Any]]:
         yield row | {"usual": found.if_nonrelevant - truth, "expected": found.difference - truth}
 
 
+def judge_by_stub(name: str, seed: int) -> Iterator[dict[str, Any]]:
+    """Yield the loss of weights learned from a made-up judge's grades, as they are read in several ways."""
+    aligned, rest = draw(name, seed)
+    start, grades = hidden(aligned), grades_on_request(aligned)
+    evaluator, rng = AlignedEvaluator(rest, ["AP"]), np.random.default_rng(seed)
+    rows = next_rows(start, target_of(start), "depth", STUB_PAIRS, seed=seed)
+    by_people = set(rng.permutation(rows)[:SAMPLE].tolist())
+
+    def value(probability: dict[int, float]) -> float:
+        relevance, likely = start.relevance.copy(), np.full(len(start.doc), np.nan)
+        for row, p in probability.items():
+            relevance[row], likely[row] = p >= 0.5, p
+        now = replace(start, relevance=relevance, probability=likely)
+        return float(evaluator.values(ExpectedFuser(repeats=1).fit(now).weights_)[:, 0].mean())
+
+    truth = {row: float(grades[row] > 0) for row in rows.tolist()}
+    best = value(truth)
+    equal = float(evaluator.values(np.full(len(start.rankers), 1.0))[:, 0].mean())
+    row = {"kind": "stub", "collection": name, "seed": seed}
+    for judge, (if_relevant, if_not) in STUB_JUDGES.items():
+        given = {i: int(rng.choice(4, p=if_relevant if true else if_not)) for i, true in truth.items()}
+        opinions = [said(i, STUB, grade, CONFIDENCE) for i, grade in given.items()]
+        sample = [said(i, PERSON, int(truth[i]), None) for i in by_people]
+        people = {i: truth[i] for i in by_people}
+        yield row | {"judge": judge, "way": "equal weights", "loss": equal - best}
+        for level in (1, 2):
+            hard = {i: float(grade >= level) for i, grade in given.items()}
+            yield row | {"judge": judge, "way": f"grades from {level} on", "loss": value(hard | people) - best}
+        for way, known in (("stated confidence", []), ("calibrated", sample)):
+            found = {int(one.document): one.probability for one in settle([*opinions, *known])}
+            yield row | {"judge": judge, "way": way, "loss": value(found | people) - best}
+
+
+def said(row: int, source: str, grade: int, confidence: float | None) -> Opinion:
+    """Return an opinion on a row of the runs."""
+    return Opinion(row, f"{source} {row}", 0, source, source, "q", str(row), "grade", grade, confidence, "", None)
+
+
 def table(rows: list[dict[str, Any]]) -> None:
-    """Print what the rows add up to."""
+    """Print what the rows add up to, for each part that they have."""
+    parts = {"order": table_of_orders, "weights": table_of_weights, "trap": table_of_traps, "stub": table_of_stubs}
+    for kind, of_part in parts.items():
+        if any(row["kind"] == kind for row in rows):
+            of_part(rows)
+
+
+def table_of_orders(rows: list[dict[str, Any]]) -> None:
+    """Print the judgments that each order needs."""
     orders = [row for row in rows if row["kind"] == "order"]
     ways = list(dict.fromkeys(row["order"] for row in orders))
     pairs = list(dict.fromkeys(row["pair"] for row in orders))
@@ -208,19 +270,41 @@ def table(rows: list[dict[str, Any]]) -> None:
         print(f"{way:32}{counts}{every / base:10.2f}{np.mean(held) if held else np.nan:9.2f}")
     wins = [cells[*key, "mtc"]["needed"] / cells[*key, "depth"]["needed"] for key in {k[:3] for k in cells}]
     print(f"mtc over depth, case by case: geometric mean {np.exp(np.mean(np.log(wins))):.2f} of {len(wins)} cases")
-    print("\nMAP on held-out queries less that of weights from all judgments")
+
+
+def table_of_weights(rows: list[dict[str, Any]]) -> None:
+    """Print the loss against all judgments, and the worst of the gains over equal weights."""
     learning = [row for row in rows if row["kind"] == "weights"]
-    for name in (*dict.fromkeys(row["collection"] for row in learning), "mean of collections"):
-        own = [row for row in learning if name in (row["collection"], "mean of collections")]
-        for way in dict.fromkeys(row["way"] for row in own):
-            losses = [
-                np.mean([
-                    np.mean([r["loss"] for r in own if (r["way"], r["budget"], r["collection"]) == (way, b, c)])
-                    for c in dict.fromkeys(r["collection"] for r in own)
-                ])
-                for b in LEARNING_BUDGETS
-            ]  # fmt: skip
-            print(f"{name:20} {way:32}" + "".join(f"{loss:9.4f}" for loss in losses))
+    names = list(dict.fromkeys(row["collection"] for row in learning))
+    ways = list(dict.fromkeys(row["way"] for row in learning))
+
+    def mean(name: str, way: str, budget: int) -> float:
+        own = [r["loss"] for r in learning if (r["collection"], r["way"], r["budget"]) == (name, way, budget)]
+        return float(np.mean(own)) if own else np.nan
+
+    print("\nMAP on held-out queries less that of weights from all judgments")
+    for name in names:
+        for way in ways:
+            losses = "".join(f"{mean(name, way, budget):9.4f}" for budget in LEARNING_BUDGETS)
+            print(f"{name:20} {way:32}{losses}")
+    for way in ways:
+        means = [np.mean([mean(name, way, budget) for name in names]) for budget in LEARNING_BUDGETS]
+        print(f"{'mean of collections':20} {way:32}" + "".join(f"{one:9.4f}" for one in means))
+    gains = {
+        (name, way, budget): mean(name, way, budget) - mean(name, "equal weights", budget)
+        for name in names
+        for way in ways
+        for budget in LEARNING_BUDGETS
+        if way in METHODS
+    }
+    worst = sorted(gains.items(), key=lambda one: one[1])[:5]
+    print(f"Furthest below equal weights; the limit is {-MOST_BELOW}:")
+    for (name, way, budget), gain in worst:
+        print(f"  {gain:+.4f} {name}, {way}, {budget} judgments")
+
+
+def table_of_traps(rows: list[dict[str, Any]]) -> None:
+    """Print the error of shallow pools."""
     print("\nError for equal weights against the best single ranker, pools judged completely")
     for depth in DEPTHS:
         own = [row for row in rows if row["kind"] == "trap" and row["depth"] == depth]
@@ -228,11 +312,22 @@ def table(rows: list[dict[str, Any]]) -> None:
         print(f"depth {depth:3}: usual {usual:+.3f}, expected AP {expected:+.3f}")
 
 
+def table_of_stubs(rows: list[dict[str, Any]]) -> None:
+    """Print the loss by judge and reading."""
+    stubs = [row for row in rows if row["kind"] == "stub"]
+    print(f"\nMAP less that of weights from the true grades of the same {STUB_PAIRS} pairs (standard error)")
+    for judge in STUB_JUDGES:
+        for way in dict.fromkeys(row["way"] for row in stubs):
+            own = [row["loss"] for row in stubs if (row["judge"], row["way"]) == (judge, way)]
+            print(f"{judge:10} {way:20}{np.mean(own):+9.4f} ({np.std(own) / max(len(own) - 1, 1) ** 0.5:.4f})")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--collections", default=",".join(COLLECTIONS))
     parser.add_argument("--seeds", default="0:2", help="first:last, the last not included")
-    parser.add_argument("--parts", default="orders,weights,traps")
+    parser.add_argument("--parts", default="orders,weights,traps,stubs")
+    parser.add_argument("--orders", default=",".join(METHODS), help="of the part weights; depth is needed")
     parser.add_argument("--output", type=Path)
     parser.add_argument("--table", type=Path)
     options = parser.parse_args()
@@ -240,7 +335,8 @@ def main() -> None:
         table([json.loads(line) for line in options.table.read_text().splitlines()])
         return
     warnings.simplefilter("ignore", ConvergenceWarning)
-    parts = {"orders": compare_orders, "weights": learn_from_few, "traps": traps}
+    by_order = partial(learn_from_few, orders=options.orders.split(","))
+    parts = {"orders": compare_orders, "weights": by_order, "traps": traps, "stubs": judge_by_stub}
     rows: list[dict[str, Any]] = []
     for name in options.collections.split(","):
         began = time.process_time()

@@ -20,6 +20,10 @@ from genm.normalizers import Normalizer
 from genm.read import qrels_from_dict, read_qrels, read_run, run_from_dict, write_run
 from genm.records import Collection, Qrels, Run, make_qrels, ranked_run
 
+
+from genm.read import qrels_from_dict, read_qrels, read_run, run_from_dict
+from genm.records import Collection, Provenance, Qrels, Run, make_qrels, merge_qrels, ranked_run
+
 NAMES = ["a", "b", "ab", "é", "z9", "document-10", "document-9", ""]
 query_rows = st.dictionaries(
     st.sampled_from(range(len(NAMES))), st.sampled_from([0.0, -0.0, 1.0, 2.5, -1.0, 1.0000000000000002])
@@ -220,3 +224,25 @@ def test_scores_are_lowered_no_more_than_needed() -> None:
         np.nextafter(5.0, 0.0),
     ]
     assert np.isfinite(distinct_scores(np.array([0, 2]), np.full(2, -np.finfo(float).max))).all()
+
+
+def test_merged_judgments_keep_the_later_grade_and_where_it_comes_from() -> None:
+    before = replace(
+        Qrels.from_dict({"q1": {"a": 1, "b": 0}, "q2": {"a": 2}}),
+        provenance=Provenance.of(["person"] * 3, np.array([1.0, 0.5, 0.25])),
+    )
+    after = replace(Qrels.from_dict({"q3": {"c": 1}, "q1": {"b": 3}}), probability=np.array([0.8, np.nan]))
+    merged = merge_qrels(before, after)
+    assert list(merged) == ["q1", "q2", "q3"]
+    assert merged == {"q1": {"a": 1, "b": 3}, "q2": {"a": 2}, "q3": {"c": 1}}
+    assert np.array_equal(merged.probability, [np.nan, np.nan, np.nan, 0.8], equal_nan=True)
+    assert merged.provenance is not None
+    assert [merged.provenance.names[i] for i in merged.provenance.source] == [
+        "person",
+        "unknown",
+        "person",
+        "unknown",
+    ]
+    empty = Qrels.from_dict({"q9": {}})
+    assert merge_qrels(empty, before).to_dict() == {"q9": {}, **before.to_dict()}
+    assert merge_qrels(before, empty).probability is None

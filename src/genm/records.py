@@ -242,6 +242,10 @@ class Qrels(RowsByQuery[int]):
     notes: tuple[Note, ...] = ()
     provenance: Provenance | None = None
     """Where the judgments come from; None where the source does not say. Not part of the content."""
+    probability: NDArray[np.float64] | None = None
+    """How likely each document is relevant, for judgments that are not certain; NaN for those that are, and None
+    where all are. Learning by expected AP uses it; whatever needs certainty goes by the grade. Not part of the
+    content."""
 
     def __repr__(self) -> str:
         """Say how much it holds, on one line."""
@@ -264,6 +268,39 @@ class Qrels(RowsByQuery[int]):
         """
         queries, docs, starts, doc, relevance = _columns_of(table, "qrels", _as_grade)
         return cls(queries, docs, starts, doc, np.array(relevance, np.int32))
+
+
+def merge_qrels(before: Qrels, after: Qrels) -> Qrels:
+    """Return the judgments of both; where both judge a document of a query, that of `after` counts.
+
+    Queries and documents come in the order in which they appear first. Notes are those of `after`.
+    """
+    rows: dict[str, dict[str, int]] = {}
+    n = 0
+    for part in (before, after):
+        for query_id, documents in part.to_dict().items():
+            of_query = rows.setdefault(query_id, {})
+            for doc_id in documents:
+                of_query[doc_id] = n
+                n += 1
+    chosen = np.array([row for of_query in rows.values() for row in of_query.values()], np.int64)
+    grades = np.concatenate((before.relevance, after.relevance))[chosen].tolist()
+    each = iter(grades)
+    merged = Qrels.from_dict({q: {doc: next(each) for doc in of_query} for q, of_query in rows.items()})
+    probability = provenance = None
+    if before.probability is not None or after.probability is not None:
+        likely = [
+            np.full(len(one.doc), np.nan) if one.probability is None else one.probability for one in (before, after)
+        ]
+        probability = np.concatenate(likely)[chosen]
+    if before.provenance is not None or after.provenance is not None:
+        known = [
+            one.provenance or Provenance.of([""] * len(one.doc), np.full(len(one.doc), np.nan))
+            for one in (before, after)
+        ]
+        names = [one.names[i] for one in known for i in one.source]
+        provenance = Provenance.of(names, np.concatenate([one.confidence for one in known])).take(chosen)
+    return replace(merged, notes=after.notes, provenance=provenance, probability=probability)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

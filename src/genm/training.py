@@ -256,7 +256,7 @@ def train(
     fuser, evidence = _learn(plan, aligned, folds, seed, progress, notes, in_use)
     read = [note for run in given.values() for note in run.notes]
     read += [] if qrels is None else qrels.notes
-    notes += [*read, *aligned.notes, *note_sources(qrels)]
+    notes += [*read, *aligned.notes, *note_sources(qrels), *note_probabilities(qrels, fuser)]
     if isinstance(fuser, ExpectedFuser):
         notes += fuser.notes_
         notes += [] if evidence is None else note_unjudged(fuser.prepare(aligned), evidence, plan.level)
@@ -571,6 +571,25 @@ def note_sources(qrels: Qrels | None) -> list[Note]:
     if qrels is None or qrels.provenance is None:
         return []
     return [Note("judgment-sources", len(qrels.doc), f"the judgments are {qrels.provenance.describe()}")]
+
+
+def note_probabilities(qrels: Qrels | None, fuser: Fuser) -> list[Note]:
+    """Say what becomes of judgments that are not certain."""
+    if qrels is None or qrels.probability is None:
+        return []
+    n = int(np.count_nonzero(~np.isnan(qrels.probability)))
+    total = float(np.nansum(qrels.probability))
+    if isinstance(fuser, ExpectedFuser):
+        text = (
+            f"{n:,} judgments count by their probability of relevance ({total:,.1f} relevant documents expected); "
+            f"the table of held-out figures takes those from 0.5 on as relevant"
+        )
+    else:
+        text = (
+            f"{n:,} judgments say how likely relevance is; this method takes those from 0.5 on as relevant. "
+            f"--method expected counts each by its probability"
+        )
+    return [Note("uncertain-judgments", n, text)]
 
 
 def note_fused_runs(runs: Mapping[str, Run], aligned: Aligned) -> list[Note]:

@@ -46,9 +46,22 @@ def test_judgments_are_written(genm, store, tmp_path):
     assert "people disagree on 1 pairs; the lower median grade counts" in found.err
     target = tmp_path / "judged.csv"
     assert genm("judge", "export", str(store), "--format", "csv", "-o", str(target)).err.endswith(": 2 judgments\n")
-    assert target.read_text().splitlines()[1] == "1,d192,0,person,0.5,3"
+    assert target.read_text().splitlines()[1] == "1,d192,0,person,0.5,3,0"
     lines = genm("judge", "export", str(store), "--format", "jsonl").out.splitlines()
     assert [json.loads(line)["judge"] for line in lines] == ["ada", "bob", "ada", "stub"]
+
+
+def test_a_models_grades_are_written_with_their_probability(genm, store, tmp_path):
+    with JudgmentStore(store) as kept:
+        kept.add("stub", "3", "d003", 2, key="e", source="model:stub", confidence=0.9)
+    found = genm("judge", "export", str(store), "--format", "csv", "--rel", "2").out.splitlines()
+    assert found[0].endswith(",confidence,judges,probability")
+    # people found the one pair that both judged not relevant: (0 + 2 * 0.9) / (1 + 2)
+    assert found[-1] == "3,d003,2,model:stub,0.9,1,0.6"
+    assert found[2] == "2,d001,1,person,1,1,0", "grade 1 is not relevant with --rel 2"
+    assert (
+        "1 grades are of language models and are written as if certain" in genm("judge", "export", str(store)).err
+    )
 
 
 def test_the_store_is_not_written_over(genm, store):

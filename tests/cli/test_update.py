@@ -103,3 +103,22 @@ def test_a_model_out_of_a_pipe_needs_a_place_to_go_to(genm, stream):
     assert "expected -o FILE as well" in genm(*words).fault
     assert genm(*words, "-o", "new.json", stdin=(stream / "model.json").read_text()).code == 0
     assert load_model("new.json").online.n_seen == load_model("model.json").online.n_seen + 10
+
+
+def test_a_query_that_is_judged_again_takes_a_step_with_all_its_judgments(genm, stream):
+    lines = (stream / "more.qrels").read_text().splitlines(keepends=True)
+    first = [line for line in lines if line.startswith("11 ")]
+    (stream / "before.qrels").write_text("".join([*lines[len(first) :], first[0]]))
+    words = ("update", "--model", "model.json", *RANKERS, "--format", "json")
+    found = genm(*words, "--qrels", "more.qrels", "--seen", "before.qrels", "-o", "again.json")
+    (stream / "one.qrels").write_text("".join(first))
+    alone = genm(*words, "--qrels", "one.qrels", "-o", "alone.json")
+    assert json.loads(found.out)["weights"] == json.loads(alone.out)["weights"]
+    assert "1 of 1 queries were judged before, the first is '11': " in found.err
+    assert f"{len(first) - 1} documents are new, 0 have another grade" in found.err
+    assert "9 of 10 queries have no new judgment and are skipped" in found.err
+    nothing = genm(*words, "--qrels", "before.qrels", "--seen", "more.qrels", "-o", "same.json")
+    assert nothing.code == 0
+    assert json.loads(nothing.out)["weights"] == dict(
+        zip(("bm25", "dense"), weights(stream / "model.json"), strict=True)
+    )

@@ -12,7 +12,15 @@ import zstandard
 
 import genm
 from genm.errors import FormatError, InputError
-from genm.judge import ClickCounts, click_logs, judge_by_clicks, read_clicks, with_query_ids, write_click_judgments
+from genm.judge import (
+    ClickCounts,
+    ClickJudgment,
+    click_logs,
+    judge_by_clicks,
+    read_clicks,
+    with_query_ids,
+    write_click_judgments,
+)
 
 DOCS = ["d1", "d2", "d3"]
 
@@ -86,6 +94,9 @@ def test_judgments_follow_the_clicks(log: str) -> None:
     assert 0.0 < by_doc["d1"].confidence < 1.0
     assert found.to_qrels().to_dict() == {"fast cars": {d: by_doc[d].grade for d in by_doc}}
     assert by_doc["d1"].grade == 3
+    assert by_doc["d1"].probability > 0.9 > 0.5 > by_doc["d3"].probability
+    assert ClickJudgment("q", "d", 0.5, 0.3).probability == 0.5
+    assert ClickJudgment("q", "d", 0.8, 1.0).probability == 1.0
     assert found.n_queries == 1
     more = {one.doc_id: one for one in judge_by_clicks(read_clicks([log] * 5)).judgments}
     assert more["d2"].confidence > by_doc["d2"].confidence

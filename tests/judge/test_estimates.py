@@ -55,6 +55,24 @@ def test_judgments_shrink_the_error_and_lead_to_the_truth() -> None:
     assert found.n_judged == 800
 
 
+def test_pools_of_a_depth_overstate_fusion_and_it_is_said() -> None:
+    target = target_of(NOTHING, ("equal", "r1"))
+    depth_of = np.min([np.where(ranks > 0, ranks, 10**9) for ranks in target.ranks], axis=0)
+    pooled = replace(WHOLE, relevance=np.where(depth_of <= 20, GRADES, UNJUDGED).astype(np.int32))
+    found = difference_of(pooled, target)
+    assert found.judged_depth == 20
+    assert found.overstated == pytest.approx(0.018)
+    assert "lists judged down to about rank 20 and not below overstate equal by some 0.018" in found.verdict()
+    assert found.to_dict()["overstated"] == found.overstated
+    near = replace(found, difference=0.015, low=0.01, high=0.02)
+    assert not near.is_decided
+    assert replace(near, overstated=0.0).is_decided
+    swapped = difference_of(pooled, target_of(NOTHING, ("r1", "equal")))
+    assert swapped.overstated == pytest.approx(-0.018)
+    assert difference_of(pooled, target_of(NOTHING, ("r0", "r1"))).overstated == 0.0
+    assert difference_of(replace(WHOLE, relevance=GRADES), target).overstated == 0.0, "all is judged"
+
+
 def test_close_systems_are_called_close() -> None:
     aligned = replace(WHOLE, relevance=GRADES)
     weights = {"r0": 1.0, "r1": 1.0, "r2": 1.0}

@@ -6,6 +6,7 @@ import sys
 import textwrap
 from contextlib import closing
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -179,3 +180,27 @@ def test_a_damaged_schema_is_refused_in_one_line(tmp_path):
             JudgmentStore(path)
         assert "\n" not in str(caught.value)
         assert str(path) in str(caught.value)
+
+
+def graded_by_model(sequence, document, grade, confidence):
+    key, source = f"k{sequence}", "model:gpt"
+    return Opinion(sequence, key, 0, "gpt", source, "q", document, "grade", grade, confidence, "", None)
+
+
+def test_a_models_grade_counts_by_what_people_say_of_such_grades():
+    alone = settle([graded_by_model(1, "a", 2, 0.9), graded_by_model(2, "b", 0, 0.9)])
+    assert [one.probability for one in alone] == pytest.approx([0.9, 0.1]), "without people its own word counts"
+    sample = [graded_by_model(10 + i, f"s{i}", 2, 0.9) for i in range(8)]
+    people = [opinion(20 + i, "ada", int(i < 2), document=f"s{i}") for i in range(8)]
+    found = {one.document: one for one in settle([graded_by_model(1, "a", 2, 0.9), *sample, *people])}
+    assert found["a"].probability == pytest.approx((2 + 2 * 0.9) / (8 + 2))
+    assert [found[f"s{i}"].probability for i in range(8)] == [1, 1, 0, 0, 0, 0, 0, 0], "people are certain"
+    unsure = settle([graded_by_model(1, "a", 3, 0.5), *sample, *people])[0]
+    assert unsure.probability == 0.5, "a document that speaks to the model gains nothing by the sample"
+
+
+def test_only_uncertain_judgments_give_qrels_probabilities():
+    people = [opinion(1, "ada", 2), opinion(2, "ada", 0, document="e")]
+    assert qrels_of(settle(people)).probability is None
+    mixed = qrels_of(settle([*people, graded_by_model(3, "f", 1, 0.8)]))
+    assert np.array_equal(mixed.probability, [np.nan, np.nan, 0.8], equal_nan=True)

@@ -8,7 +8,7 @@ from problems import made_up
 
 from genm.align import UNJUDGED, Aligned
 from genm.errors import InputError
-from genm.learn import ExpectedFuser, make_fuser
+from genm.learn import ExpectedFuser, expected, make_fuser
 from genm.learn.expected import LEAST_QUERIES, ExpectedProblem
 from genm.learn.objectives import Problem
 
@@ -64,3 +64,23 @@ def test_it_goes_by_its_name_and_needs_judgments() -> None:
     assert isinstance(make_fuser("expected"), ExpectedFuser)
     with pytest.raises(InputError, match="carry no judgments"):
         ExpectedFuser().fit(made_up(0, labelled=False))
+
+
+def test_what_unjudged_documents_leave_open_keeps_weights_near_equal(monkeypatch: pytest.MonkeyPatch) -> None:
+    few = judged(60)
+    strict = ExpectedFuser().fit(few)
+    monkeypatch.setattr(expected, "UNJUDGED_ERRORS", 0.0)
+    free = ExpectedFuser().fit(few)
+    assert np.abs(strict.weights_ - 1 / 3).sum() < np.abs(free.weights_ - 1 / 3).sum()
+    monkeypatch.setattr(expected, "UNJUDGED_ERRORS", 1e9)
+    assert ExpectedFuser().fit(few).weights_ == pytest.approx([1 / 3] * 3)
+    whole = replace(WHOLE, relevance=GRADES)
+    assert ExpectedFuser().fit(whole).weights_[0] > 0.5, "nothing is open where all documents are judged"
+
+
+def test_probabilities_of_judgments_change_what_is_learned() -> None:
+    few = judged(150)
+    doubtful = replace(few, probability=np.where(few.relevance == UNJUDGED, np.nan, 0.5))
+    assert ExpectedFuser().fit(doubtful).weights_ == pytest.approx([1 / 3] * 3)
+    certain = replace(few, probability=np.where(few.relevance == UNJUDGED, np.nan, few.relevance > 0))
+    assert ExpectedFuser().fit(certain).weights_.tolist() == ExpectedFuser().fit(few).weights_.tolist()

@@ -11,9 +11,10 @@ from genm._math.simplex_optimizers import as_distribution
 from genm.align import Aligned
 from genm.errors import InputError, ModelError
 from genm.grouping import Grouping
-from genm.learn import NewtonFuser, OnlineFuser, update_model
+from genm.learn import NewtonFuser, OnlineFuser, merge_new_judgments, update_model
 from genm.learn.objectives import Problem
 from genm.model import Groups, GroupWeights, load_model, save_model
+from genm.records import Qrels
 
 SCHEDULES = ("paper", "adaptive")
 
@@ -223,3 +224,14 @@ def test_a_new_group_starts_at_the_global_weights() -> None:
     assert after.groups.members[0].online == model.online
     with pytest.raises(InputError, match="expected one for each of 4 queries; found 1"):
         update_model(model, aligned, ["a"])
+
+
+def test_new_judgments_are_merged_with_those_seen() -> None:
+    seen = Qrels.from_dict({"1": {"a": 1, "b": 0}, "2": {"a": 1}, "3": {"a": 0}})
+    now = Qrels.from_dict({"2": {"a": 1}, "1": {"b": 2, "c": 0}, "4": {"d": 1}})
+    found = merge_new_judgments(seen, now)
+    assert found == {"1": {"a": 1, "b": 2, "c": 0}, "4": {"d": 1}}
+    assert [note.code for note in found.notes] == ["judged-again", "nothing-new"]
+    assert "1 documents are new, 1 have another grade, which counts" in found.notes[0].text
+    assert merge_new_judgments(Qrels.from_dict({}), now) == now
+    assert merge_new_judgments(now, now) == {}

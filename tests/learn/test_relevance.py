@@ -7,11 +7,13 @@ import pytest
 from problems import made_up
 
 from genm._math.expected_ap import expected_ap, expected_size
+from genm._math.scaling import rank_lists
 from genm.align import UNJUDGED, Aligned
 from genm.learn.relevance import (
     AT_RANK_1,
     Features,
     estimate_relevance,
+    expected_difference,
     is_judged,
     ranker_features,
     system_features,
@@ -92,3 +94,32 @@ def test_features_of_one_list() -> None:
     features = Features.of([np.log(np.arange(1.0, 30.0))], 1.0)
     assert features.columns.shape == (29, 3)
     assert len(features.before) == len(features.precision) == 3
+
+
+def test_uncertain_judgments_count_by_their_probability() -> None:
+    aligned = hidden(made_up(0), 0.3)
+    judged = np.flatnonzero(is_judged(aligned))
+    likely = np.full(len(aligned.doc), np.nan)
+    likely[judged[:3]] = 0.25, 0.5, 0.75
+    uncertain = replace(aligned, probability=likely)
+    found = estimate_relevance(uncertain, ranker_features(aligned))
+    assert found.p[judged[:3]].tolist() == [0.25, 0.5, 0.75]
+    assert found.p[judged[3:]].tolist() == (aligned.relevance[judged[3:]] > 0).astype(float).tolist()
+    assert (found.variance[judged[:3]] > 0).all()
+    certain = replace(aligned, probability=np.where(is_judged(aligned), aligned.relevance > 0, np.nan))
+    assert (
+        estimate_relevance(certain, ranker_features(aligned)).p
+        == estimate_relevance(aligned, ranker_features(aligned)).p
+    ).all()
+
+
+def test_the_error_of_a_difference_counts_doubtful_judgments_and_vanishes_where_all_is_certain() -> None:
+    aligned = hidden(made_up(0), 1.0)
+    features = ranker_features(aligned)
+    ranks = tuple(rank_lists(aligned.raw, aligned.retrieved, aligned.starts).astype(np.int64)[:, :2].T)
+    assert expected_difference(aligned, ranks, features).error == 0.0
+    doubtful = replace(aligned, probability=np.where(aligned.relevance > 0, 0.8, 0.2))
+    surer = replace(aligned, probability=np.where(aligned.relevance > 0, 0.99, 0.01))
+    assert (
+        expected_difference(doubtful, ranks, features).error > expected_difference(surer, ranks, features).error > 0
+    )

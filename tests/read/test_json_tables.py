@@ -46,7 +46,7 @@ def test_fractions_of_a_judgment_list_need_a_rule() -> None:
     "rule", ["", "half", "round=1", "times", "times=0", "times=-1", "times=x", "from=", "from=nan", 7]
 )
 def test_rules_that_are_none(rule: Any) -> None:
-    with pytest.raises(InputError, match="grades: expected whole, round, times=NUMBER or from=NUMBER"):
+    with pytest.raises(InputError, match="grades: expected whole, round, probability, times=NUMBER or from=NUMBER"):
         read_qrels(io.StringIO("q 0 a 1\n"), grades=rule)
 
 

@@ -337,3 +337,27 @@ def test_a_confidence_that_is_none_is_refused(tmp_path):
     with pytest.raises(FormatError, match=r"q.csv:2: expected a confidence from 0 to 1; found \"high\""):
         read_qrels(path)
     assert np.isnan(read_qrels(path, lenient=True).provenance.confidence[0])
+
+
+def test_probabilities_of_judgments(tmp_path):
+    path = tmp_path / "q.csv"
+    path.write_text(
+        "query_id,doc_id,relevance,probability\nq2,d1,3,0.9\nq1,d1,0.2,0.5\nq2,d2,2,0.25\nq1,d1,1,0.5\n"
+    )
+    found = read_qrels(path, grades="probability")
+    assert found == {"q2": {"d1": 1, "d2": 0}, "q1": {"d1": 1}}
+    assert found.probability.tolist() == [0.9, 0.25, 0.5]
+    assert read_qrels(path, grades="from=2").probability is None, "other rules take the relevance alone"
+    fractions = read_qrels({"q": {"a": 0.75, "b": 0.1, "c": 1}}, grades="probability")
+    assert fractions == {"q": {"a": 1, "b": 0, "c": 1}}
+    assert fractions.probability.tolist() == [0.75, 0.1, 1.0]
+
+
+@pytest.mark.parametrize(("cell", "found"), [("1.5", "1.5"), ("", "none"), ("high", "none"), ("-0.1", "-0.1")])
+def test_what_is_no_probability_is_refused(tmp_path, cell, found):
+    path = tmp_path / "q.csv"
+    path.write_text(f"query_id,doc_id,relevance,probability\nq1,d1,1,{cell}\nq1,d2,1,0.5\n")
+    with pytest.raises(FormatError, match=rf"q.csv:2: expected a probability from 0 to 1.*found {found}\."):
+        read_qrels(path, grades="probability")
+    assert read_qrels(path, grades="probability", lenient=True) == {"q1": {"d2": 1}}
+    assert read_qrels(path) == {"q1": {"d1": 1, "d2": 1}}, "the column matters to this rule alone"

@@ -48,6 +48,9 @@ class Aligned:
     """Grades of judged documents that are in no run, per query; they count in AP's denominator."""
     query_weights: NDArray[np.float64]
     notes: tuple[Note, ...] = ()
+    probability: NDArray[np.float64] | None = None
+    """How likely each row is relevant by an uncertain judgment; NaN where it is unjudged, or judged for certain.
+    None where all judgments are certain."""
 
     def __repr__(self) -> str:
         """Return the rankers, sizes and normalisers on one line."""
@@ -83,6 +86,7 @@ class Aligned:
             unretrieved_starts=unretrieved_starts,
             unretrieved=self.unretrieved[left],
             query_weights=self.query_weights[chosen],
+            probability=None if self.probability is None else self.probability[rows],
         )
 
     def coverage(self) -> Coverage:
@@ -143,6 +147,7 @@ def select_rankers(aligned: Aligned, names: Sequence[str]) -> Aligned:
         relevance=aligned.relevance[kept],
         unretrieved_starts=unretrieved_starts,
         unretrieved=unretrieved,
+        probability=None if aligned.probability is None else aligned.probability[kept],
     )
 
 

@@ -76,7 +76,7 @@ def align_runs(
     retrieved = np.zeros(raw.shape, np.bool_)
     for k, run in enumerate(given.values()):
         _place(joined, lists[k], run.score, k, raw, retrieved)
-    relevance, unretrieved_starts, unretrieved = _grades(joined, qrels, len(queries))
+    relevance, unretrieved_starts, unretrieved, probability = _grades(joined, qrels, len(queries))
     progress(_TASK, 4, _STEPS)
     normalizers = normalizers_for(normalize, rankers, raw, retrieved)
     scores = scale_lists(raw, retrieved, joined.starts, kernel_rules(normalizers))
@@ -98,6 +98,7 @@ def align_runs(
         unretrieved=unretrieved,
         query_weights=weights,
         notes=tuple(notes),
+        probability=probability,
     )
 
 
@@ -226,10 +227,11 @@ def _place(
 
 def _grades(
     joined: _Joined, qrels: Qrels | None, n_queries: int
-) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32]]:
+) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32], NDArray[np.float64] | None]:
+    """Return the rows' grades, where the grades of documents in no run start, those grades, and probabilities."""
     relevance = np.full(len(joined.doc), UNJUDGED)
     if qrels is None:
-        return relevance, np.zeros(n_queries + 1, np.int64), np.zeros(0, np.int32)
+        return relevance, np.zeros(n_queries + 1, np.int64), np.zeros(0, np.int32), None
     lengths = np.diff(qrels.starts)
     query = np.repeat(np.arange(n_queries), lengths)
     entry = np.arange(len(qrels.doc)) + np.repeat(joined.at[-1] - qrels.starts[:-1], lengths)
@@ -237,9 +239,14 @@ def _grades(
     found = row != alignment.NOWHERE
     # The lowest grade of 32 bits stands for "not judged"; no measure tells negative grades apart.
     judged = np.maximum(qrels.relevance[found], UNJUDGED + np.int32(1))
-    relevance[joined.starts[query[found]] + row[found]] = judged
+    at = joined.starts[query[found]] + row[found]
+    relevance[at] = judged
     starts, left = grouped_grades(query[~found], qrels.relevance[~found], n_queries)
-    return relevance, starts, left
+    if qrels.probability is None:
+        return relevance, starts, left, None
+    probability = np.full(len(joined.doc), np.nan)
+    probability[at] = qrels.probability[found]
+    return relevance, starts, left, probability
 
 
 def named_runs(runs: Runs) -> dict[str, Run]:

@@ -17,8 +17,9 @@ are enough), dbn (dynamic Bayesian network) or coec (clicks over expected clicks
 little evidence are left out and counted.
 
 -o writes TREC lines with grades 0 to 3; a name ending in .csv or .tsv gets fractions from 0 to 1 instead, with
-source and confidence; `genm fit --grades from=0.5` reads it. Queries that are texts with spaces need such a table,
-or their ids from --queries."""
+source, confidence and the probability of relevance. `genm fit --grades from=0.5` reads the fractions, and
+`genm fit --method expected --grades probability` the probabilities. Queries that are texts with spaces need such a
+table, or their ids from --queries."""
 EXAMPLES = (
     "genm clicks ubi_queries.jsonl ubi_events.jsonl -o clicks.csv",
     "genm clicks log.csv.gz --queries queries.tsv --model dbn -o clicks.qrels",

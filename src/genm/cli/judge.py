@@ -197,7 +197,7 @@ def llm(
     systems = None if compare is None else options.split_list([compare])
     with JudgmentStore(store) as kept:
         order = order_for(loaded, compare=systems, level=level, before=before)
-        pairs = _chosen(order(kept.judgments()), kept, settings, documents, n)
+        pairs = _chosen(order(kept.judgments(level=level)), kept, settings, documents, n)
         plan = plan_judging(settings, pairs, asked, documents, kept)
         console.say(plan.sentence())
         if not yes:
@@ -260,14 +260,21 @@ def export(
     form: Annotated[
         ExportFormat, typer.Option("--format", help="trec, csv or jsonl (every opinion).", metavar="FORMAT")
     ] = ExportFormat.trec,
+    level: options.Level = 1,
 ) -> None:
     """Open, settle, write."""
     from genm.judge.store import JudgmentStore, judgments_as
 
     options.check_output(path, (store,))
     with JudgmentStore(store, create=False) as kept:
-        content, judged = judgments_as(kept, form.value), kept.judgments()
+        content, judged = judgments_as(kept, form.value, level=level), kept.judgments()
     n, disputed = len(judged), sum(one.is_disputed for one in judged)
+    by_model = [one for one in judged if one.source not in ("person", "decided")]
+    if by_model and form is ExportFormat.trec:
+        console.say(
+            f"note: {len(by_model):,} grades are of language models and are written as if certain; --format csv "
+            "keeps their probabilities."
+        )
     if disputed:
         console.say(
             f"note: people disagree on {disputed:,} pairs; the lower median grade counts until one is decided."
@@ -353,7 +360,9 @@ add_verb(
     group, "export", export, summary="Write judgments as qrels, CSV or JSON lines.",
     text="""Write the judgments: TREC qrels; CSV with source and confidence; or JSON lines with every opinion.
 
-A decision stands for all; otherwise the lower median of people's grades; a model's where no person judged.""",
+A decision stands for all; otherwise the lower median of people's grades; a model's where no person judged. CSV also
+has the probability that people find the document relevant (--rel): a model's grades are calibrated against the
+pairs that people judged too. `genm fit --method expected --grades probability` learns from it.""",
     examples=("genm judge export judgments.sqlite -o qrels.txt",),
 )  # fmt: skip
 add_verb(

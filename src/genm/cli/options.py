@@ -26,7 +26,7 @@ OutputFile = Annotated[
 ]
 Grades = Annotated[
     str,
-    typer.Option("--grades", help="Fractions as grades: whole, round, times=N, from=N.", metavar="RULE"),
+    typer.Option("--grades", help="Grades: whole, round, times=N, from=N, probability.", metavar="RULE"),
 ]
 Level = Annotated[int, typer.Option("--rel", help="Lowest grade that counts as relevant.", metavar="GRADE")]
 Depth = Annotated[

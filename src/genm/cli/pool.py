@@ -1,6 +1,7 @@
 """`genm pool`: what to judge next."""
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -16,7 +17,7 @@ Runs are enough; with --qrels the order takes the judgments so far into account,
 --compare names the two systems that the judgments are to tell apart: runs, equal (equal weights), learned (the
 weights that the judgments so far lead to) or current (those of --current). Without it the judgments are for
 learning the weights. With --compare and --qrels the command also says what the judgments show so far, with an
-interval that accounts for unjudged documents.
+interval that accounts for unjudged documents. With --qrels it warns of rankers that the judgments hardly cover.
 
 Methods: mtc (minimal test collections), depth (the tops of the lists), mtf (move to front), random. -o writes
 lines of query, tab, document, tab, probability, tab, usefulness, or JSON lines if the name ends in .jsonl."""
@@ -24,6 +25,8 @@ EXAMPLES = (
     "genm pool bm25=bm25.trec dense=dense.trec -n 50 -o pairs.tsv",
     "genm pool bm25=b.trec dense=d.trec --qrels q.txt --compare learned,equal",
 )
+LOPSIDED = 0.5
+"""A ranker whose top 10 has less than this share of the judgments of the best judged one was hardly pooled."""
 
 
 def pool(
@@ -64,6 +67,7 @@ def pool(
         found = genm.judge.pool(
             loaded, judged, compare=systems, current=weights, method=method, n=n, depth=cut, level=level, seed=seed
         )
+        bias = () if judged is None else genm.judge.pool_bias(loaded, judged, level=level)
         estimate = None
         if systems is not None and judged is not None:
             estimate = genm.judge.estimate_difference(
@@ -72,12 +76,13 @@ def pool(
     for run in loaded.values():
         console.say_notes(run.notes)
     console.say_notes(found.notes)
+    _say_bias(bias)
     if output_file is not None:
         genm.judge.write_pool(found, output_file)
     if output_file != options.STDIN:
         console.show(
             output,
-            json=lambda: _json(found, estimate),
+            json=lambda: _json(found, estimate, bias),
             tsv=lambda: _rows(found),
             table=lambda: _table(found, estimate),
         )
@@ -89,7 +94,20 @@ def _rows(found: "genm.judge.Pool") -> Iterator[tuple[str, str, str, str]]:
     yield from ((p.query_id, p.doc_id, f"{p.probability:.4f}", f"{p.usefulness:.6g}") for p in found.pairs)
 
 
-def _json(found: "genm.judge.Pool", estimate: "genm.judge.Estimate | None") -> dict[str, object]:
+def _say_bias(bias: "tuple[genm.judge.PoolBias, ...]") -> None:
+    """Say which rankers have few judged documents beside the others: their figures are too low."""
+    most = max((one.judged_share for one in bias), default=0.0)
+    for one in bias:
+        if one.judged_share < LOPSIDED * most:
+            console.say(
+                f"note: {one.judged_share:.0%} of the top 10 of {one.ranker} is judged, others up to {most:.0%}: "
+                f"its AP ({one.value:.4f}, unjudged documents taken as not relevant) is too low beside theirs"
+            )
+
+
+def _json(
+    found: "genm.judge.Pool", estimate: "genm.judge.Estimate | None", bias: "tuple[genm.judge.PoolBias, ...]"
+) -> dict[str, object]:
     document: dict[str, object] = {
         "method": found.method,
         "target": list(found.target),
@@ -100,6 +118,8 @@ def _json(found: "genm.judge.Pool", estimate: "genm.judge.Estimate | None") -> d
     }
     if estimate is not None:
         document["estimate"] = estimate.to_dict()
+    if bias:
+        document["pool_bias"] = [asdict(one) for one in bias]
     return document
 
 

@@ -17,10 +17,15 @@ The model must come from `genm fit --method online`. It keeps the state of the s
 same weights, bit for bit, as one long stream. Updates of the same file wait for each other. The training figures
 in the model belong to the old weights and are dropped.
 
+A model does not remember its queries. With --seen, the judgments that it has learned from, only queries with a new
+judgment take a step, each with all its judgments, old and new; where grades differ the new one counts. Without it,
+every query of --qrels takes a step with the judgments of that file alone.
+
 With --groups, or --queries for a model with rules, a query also moves the weights of its group. A new group starts
 at the global weights."""
 EXAMPLES = (
     "genm update --model model.json --qrels new.qrels bm25=b.trec dense=d.trec",
+    "genm update --model m.json --qrels today.txt --seen before.txt b.trec d.trec",
     "genm update --model m.json --qrels new.qrels --groups g.tsv b.trec d.trec",
 )
 
@@ -29,6 +34,9 @@ def update(
     runs: options.Runs,
     model: Annotated[str, typer.Option(help="The model to update.", metavar="FILE")],
     qrels: Annotated[str, typer.Option(help="Judgments of the new queries.", metavar="FILE")],
+    seen: Annotated[
+        str | None, typer.Option(help="Judgments that the model has learned from.", metavar="FILE")
+    ] = None,
     groups: options.GroupFile = None,
     queries: options.QueryFile = None,
     model_path: Annotated[
@@ -40,26 +48,31 @@ def update(
     output: console.Output = console.Format.table,
 ) -> None:
     """Read, update, save, print."""
-    names = options.named_paths(runs, qrels, model, groups, queries)
+    names = options.named_paths(runs, qrels, model, seen, groups, queries)
     if model_path is None and not Path(model).is_file() and (model == options.STDIN or Path(model).exists()):
         raise InputError(f"--model {model}: expected -o FILE as well; there is no file to write the model back to.")
     target = model_path or model
-    options.check_output(target, (*names.values(), qrels, groups, queries), standard=False)
+    options.check_output(target, (*names.values(), qrels, seen, groups, queries), standard=False)
     with locked(model, waiting=lambda: console.say(f"waiting for another update of {model}")):
         before = genm.load_model(model)
         genm.model.check_rankers(before, tuple(names), model)
         n_before = genm.learn.OnlineFuser.from_model(before).n_seen_  # refuses a model without a stream
         with console.progress_bars() as progress:
             judged = options.read_judgments(qrels, lenient=lenient, grades=grades, progress=progress)
+            if seen is not None:
+                known = options.read_judgments(seen, lenient=lenient, grades=grades, progress=progress)
+                judged = genm.learn.merge_new_judgments(known, judged)
             loaded = options.read_runs(runs, lenient=lenient, duplicates=duplicates, progress=progress)
-            aligned = before.align(loaded, judged)
+            aligned = before.align(loaded, judged) if len(judged) else None
             group_of, columns = options.read_query_files(groups, queries)
-            names_of_groups = _groups(before, aligned, group_of, columns)
-            after = genm.learn.update_model(before, aligned, names_of_groups)
+            after = before
+            if aligned is not None:
+                names_of_groups = _groups(before, aligned, group_of, columns)
+                after = genm.learn.update_model(before, aligned, names_of_groups)
         genm.save_model(after, target)  # before anything is printed: a broken pipe must not cost the model
     for run in loaded.values():
         console.say_notes(run.notes)
-    console.say_notes((*judged.notes, *aligned.notes))
+    console.say_notes((*judged.notes, *(() if aligned is None else aligned.notes)))
     rows = list(zip(before.rankers, before.weights, after.weights, strict=True))
     n_seen = genm.learn.OnlineFuser.from_model(after).n_seen_
     console.show(

@@ -51,10 +51,12 @@ def ranker_ids(rankers: Sequence[str]) -> list[str]:
 def fingerprint(aligned: Aligned) -> str:
     """Return a hash of queries, documents, raw scores and judgments."""
     digest = hashlib.sha256("\0".join(aligned.rankers).encode())
-    parts = (
+    parts: list[Any] = [
         aligned.queries.text, aligned.queries.starts, aligned.docs.text, aligned.docs.starts, aligned.starts,
         aligned.doc, aligned.raw, aligned.retrieved, aligned.relevance, aligned.unretrieved, aligned.query_weights,
-    )  # fmt: skip
+    ]  # fmt: skip
+    if aligned.probability is not None:
+        parts.append(aligned.probability)
     for part in parts:
         digest.update(f"{part.dtype}{part.shape}".encode())
         digest.update(np.ascontiguousarray(part).data)

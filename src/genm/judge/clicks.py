@@ -2,6 +2,7 @@
 
 import csv
 import io
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -15,6 +16,7 @@ from genm.judge.click_models import MODELS, pbm
 from genm.progress import silent
 from genm.read import write_qrels
 from genm.read.diagnostics import Diagnostics
+from genm.read.rows import LIKELY
 from genm.read.sources import FileSource, name_of, open_source
 from genm.read.texts import read_texts
 from genm.records import Note, Qrels, contents
@@ -28,6 +30,8 @@ LEAST_LOOKS = 3.0
 GRADES = 4
 """Grades 0 to 3 are quarters of the relevance."""
 Z_95 = 1.96
+LEAST_ERROR = 1e-3
+"""A relevance is not known better than this."""
 
 
 class ClickJudgment(NamedTuple):
@@ -39,6 +43,12 @@ class ClickJudgment(NamedTuple):
     """From 0 to 1; 1 is as good as the best document of a typical query."""
     confidence: float
     """From 0 to 1: 1 less the length of the 95% interval of the relevance."""
+
+    @property
+    def probability(self) -> float:
+        """How likely the relevance is at least LIKELY, given its interval."""
+        error = max((1.0 - self.confidence) / (2.0 * Z_95), LEAST_ERROR)
+        return 0.5 + 0.5 * math.erf((self.relevance - LIKELY) / error / math.sqrt(2.0))
 
     @property
     def grade(self) -> int:
@@ -176,7 +186,7 @@ def _plain(text: str) -> str:
 def write_click_judgments(found: ClickJudgments, destination: Destination) -> None:
     """Write judgments as TREC lines with grades.
 
-    Names ending in .csv or .tsv get fractions, source and confidence.
+    Names ending in .csv or .tsv get fractions, source, confidence and the probability of relevance.
     """
     name = str(destination).removesuffix(".gz").removesuffix(".zst")
     if not name.endswith((".csv", ".tsv")):
@@ -184,9 +194,9 @@ def write_click_judgments(found: ClickJudgments, destination: Destination) -> No
         return
     text = io.StringIO()
     table = csv.writer(text, delimiter="," if name.endswith(".csv") else "\t", lineterminator="\n")
-    table.writerow(("query_id", "doc_id", "relevance", "source", "confidence"))
+    table.writerow(("query_id", "doc_id", "relevance", "source", "confidence", "probability"))
     for one in found.judgments:
-        fractions = f"{one.relevance:.4f}", f"clicks-{found.model}", f"{one.confidence:.4f}"
-        table.writerow((one.query, one.doc_id, *fractions))
+        sure, likely = f"{one.confidence:.4f}", f"{one.probability:.4f}"
+        table.writerow((one.query, one.doc_id, f"{one.relevance:.4f}", f"clicks-{found.model}", sure, likely))
     with opened(destination) as file:
         file.write(text.getvalue().encode())

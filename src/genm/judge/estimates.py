@@ -1,7 +1,7 @@
 """Estimates from incomplete judgments: a difference with an interval, and the bias of a pool.
 
 A difference of two systems is estimated by expected AP: unjudged documents count by their probability of relevance
-(`genm.evidence.unjudged`). Its interval accounts for the unjudged documents and, as in any mean, for the choice of
+(`genm.learn.relevance`). Its interval accounts for the unjudged documents and, as in any mean, for the choice of
 the queries.
 """
 
@@ -18,17 +18,21 @@ from genm._math.significance import rounded, student_interval
 from genm._typing import Bools, Floats, Ints
 from genm.align import Aligned, AlignedOrRuns, Depths, as_aligned
 from genm.errors import InputError
-from genm.evidence.unjudged import expected_difference, known_relevant
 from genm.formatting import between, percent, signed
 from genm.judge.pooling import align_all
 from genm.judge.systems import System, Target, target_of
-from genm.learn.relevance import is_judged
+from genm.learn.relevance import expected_difference, is_judged, known_relevant
 from genm.records import Qrels
 
 SMALLEST_DECIDED = 0.01
 """Differences in AP below this are not called: in the study no order of judging decides them by 2,000 judgments."""
 TOP = 10
 """How far down the share of judged documents is counted."""
+OVERSTATED = ((0, 0.003), (1, 0.004), (5, 0.005), (20, 0.018))
+"""By how much expected AP overstated fusion against the best single ranker where both lists were judged completely
+down to a depth and not below (docs/judging.md, 16 draws)."""
+LEAST_OVERSTATED = 0.005
+"""From here on the verdict says so."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,6 +53,11 @@ class Estimate:
     """The difference if every unjudged document counts as not relevant, as trec_eval has it."""
     judged_share: float
     """Of the two systems' top 10 documents, the share that is judged."""
+    judged_depth: int
+    """The rank down to which both systems' lists are judged completely, for half of the queries or more."""
+    overstated: float
+    """By how much pools of this depth overstate the difference, for fusion against a single ranker; negative where
+    the single ranker comes first, 0 for other systems and where all documents are judged."""
     n_judged: int
     n_queries: int
     n_informative: int
@@ -59,13 +68,17 @@ class Estimate:
 
     @property
     def is_decided(self) -> bool:
-        """Whether the sign can be told: the interval leaves out 0 and the difference is not too small to call."""
-        return abs(self.difference) >= SMALLEST_DECIDED and (self.low > 0.0 or self.high < 0.0)
+        """Whether the sign can be told: the difference is not too small to call, and the interval leaves out 0.
+
+        For fusion against a single ranker it must do so also after `overstated` is taken off.
+        """
+        low, high = self.low - max(self.overstated, 0.0), self.high - min(self.overstated, 0.0)
+        return abs(self.difference) >= SMALLEST_DECIDED and (low > 0.0 or high < 0.0)
 
     def to_dict(self) -> dict[str, object]:
         """Return the figures by name, without those of the single queries."""
-        names = ("difference", "low", "high", "unjudged_error", "if_nonrelevant", "judged_share", "n_judged",
-                 "n_queries", "n_informative", "confidence")  # fmt: skip
+        names = ("difference", "low", "high", "unjudged_error", "if_nonrelevant", "judged_share", "judged_depth",
+                 "overstated", "n_judged", "n_queries", "n_informative", "confidence")  # fmt: skip
         figures = {name: getattr(self, name) for name in names}
         return {"systems": list(self.names), **figures, "decided": self.is_decided, "verdict": self.verdict()}
 
@@ -74,6 +87,12 @@ class Estimate:
         a, b = self.names
         figures = f"{signed(self.difference)} AP, {self.confidence:.0%} interval {between(self.low, self.high)}"
         rest = f"{percent(self.judged_share)} of the top {TOP} is judged"
+        if abs(self.overstated) >= LEAST_OVERSTATED:
+            fused = a if self.overstated > 0.0 else b
+            rest += (
+                f"; lists judged down to about rank {self.judged_depth} and not below overstate {fused} by some "
+                f"{abs(self.overstated):.3f}"
+            )
         if self.is_decided:
             better, worse = (a, b) if self.difference > 0.0 else (b, a)
             return f"{better} is better than {worse} ({figures}; {rest})."
@@ -120,6 +139,7 @@ def difference_of(aligned: Aligned, target: Target, level: int = 1, confidence: 
     else:
         reach = float(ndtri(0.5 + confidence / 2.0)) * found.error
         low, high = found.mean - reach, found.mean + reach
+    depth = _judged_depth(aligned, target.ranks, judged)
     top = np.any([(ranks > 0) & (ranks <= TOP) for ranks in target.ranks], axis=0)
     return Estimate(
         names=target.names,
@@ -129,12 +149,35 @@ def difference_of(aligned: Aligned, target: Target, level: int = 1, confidence: 
         unjudged_error=found.error,
         if_nonrelevant=found.if_nonrelevant,
         judged_share=float(judged[top].mean()) if top.any() else 0.0,
+        judged_depth=depth,
+        overstated=0.0 if judged.all() else _overstated(target.names, aligned.rankers, depth),
         n_judged=int(judged.sum()),
         n_queries=n_queries,
         n_informative=int((aligned.n_relevant(level) > 0).sum()) if aligned.labelled else 0,
         confidence=confidence,
         per_query=found.per_query,
     )
+
+
+def _judged_depth(aligned: Aligned, lists: Sequence[Ints], judged: Bools) -> int:
+    """Return the rank above which all documents of both lists are judged, the median over the queries."""
+    depths = []
+    for ranks in lists:
+        first = np.diff(aligned.starts) + 1
+        rows = np.flatnonzero(~judged & (ranks > 0))
+        query = np.repeat(np.arange(len(aligned.queries)), np.diff(aligned.starts))[rows]
+        np.minimum.at(first, query, ranks[rows])
+        depths.append(first - 1)
+    return int(np.median(np.min(depths, axis=0))) if len(aligned.queries) else 0
+
+
+def _overstated(names: tuple[str, ...], rankers: tuple[str, ...], depth: int) -> float:
+    """Return by how much pools of a depth overstate the difference of these systems."""
+    first_is_fused, second_is_fused = (name not in rankers for name in names)
+    if first_is_fused == second_is_fused:
+        return 0.0
+    size = float(np.interp(depth, *zip(*OVERSTATED, strict=True)))
+    return size if first_is_fused else -size
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from genm.io import Destination, opened
 from genm.judge.systems import System, Target, target_of
 from genm.learn.relevance import is_judged
 from genm.normalizers import Normalize
-from genm.records import Note, Qrels, contents
+from genm.records import Note, Qrels, contents, merge_qrels
 
 Method = Literal["mtc", "depth", "mtf", "random"]
 METHODS: tuple[str, ...] = get_args(Method)
@@ -136,9 +136,8 @@ def align_all(
     if qrels is None:
         return align_runs(given, depth=depth, normalize=normalize)
     # align_runs keeps judged queries only; here the others matter as well, so each gets an empty entry
-    table = {query_id: dict[str, int]() for run in given.values() for query_id in run}
-    table |= qrels.to_dict()
-    return align_runs(given, Qrels.from_dict(table), depth=depth, normalize=normalize)
+    empty = Qrels.from_dict({query_id: {} for run in given.values() for query_id in run})
+    return align_runs(given, merge_qrels(empty, qrels), depth=depth, normalize=normalize)
 
 
 def next_rows(aligned: Aligned, target: Target, method: str, n: int, *, level: int = 1, seed: int = 0) -> Ints:

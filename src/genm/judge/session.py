@@ -166,7 +166,7 @@ class Session:
         return len(self._log) - self._ordered_at >= self.refresh
 
     def _judgments(self) -> list[Judgment]:
-        return settle(standing(self._log))
+        return settle(standing(self._log), level=self.level)
 
     def next(self, judge: str) -> Pair | None:
         """Return the pair that this judge should look at, None where nothing is left for this judge."""
@@ -236,7 +236,7 @@ class Session:
         with self._lock:
             self._follow()
             said = standing(self._log)
-            judgments = settle(said)
+            judgments = settle(said, level=self.level)
             relevant = {one.query for one in judgments if one.grade >= self.level}
             judged = {(one.query, one.document) for one in judgments}
             return Progress(

@@ -14,7 +14,7 @@ from genm.judge.session import Order, Pair, Standing
 from genm.judge.store import PERSON, Judgment, Opinion, qrels_of, settle
 from genm.judge.systems import EQUAL, LEARNED, System
 from genm.learn import ExpectedFuser
-from genm.records import Qrels, Run
+from genm.records import Qrels, Run, merge_qrels
 
 AHEAD = 200
 """Pairs that an order looks ahead."""
@@ -87,10 +87,8 @@ def weights_by_source(
 
 def _all(judgments: Sequence[Judgment], before: Qrels | None) -> Qrels:
     """Return the judgments of a session over those from elsewhere."""
-    table = {} if before is None else before.to_dict()
-    for query, documents in qrels_of(judgments).to_dict().items():
-        table[query] = table.get(query, {}) | documents
-    return Qrels.from_dict(table)
+    now = qrels_of(judgments)
+    return now if before is None else merge_qrels(before, now)
 
 
 def _weights(aligned: Aligned, level: int) -> Floats:

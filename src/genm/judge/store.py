@@ -15,18 +15,20 @@ said is ever lost, and several judges, people or programs, can work on one file 
 
 import csv
 import io
+import math
 import os
 import sqlite3
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import msgspec
+import numpy as np
 
 from genm.errors import InputError, StoreError
 from genm.io import PathLike
@@ -40,6 +42,10 @@ GRADES = (0, 1, 2, 3)
 """The grades of the page and of language models: not relevant, related, relevant, perfect."""
 PERSON = "person"
 """The source of what people say; a language model's is `model:` and its name."""
+DECIDED = "decided"
+"""The source of a judgment that a person decided after a disagreement."""
+STATED = 2.0
+"""What a model says of its own grade counts as much as this many pairs that people judged."""
 
 _APPLICATION = 0x67656E6D  # "genm": tells our files from other SQLite files
 _SCHEMA = 1
@@ -113,6 +119,8 @@ class Judgment:
     """`decided`, `person`, or the model whose grade it is."""
     confidence: float
     """The share of the judges who gave this grade, times their mean confidence where they gave one."""
+    probability: float
+    """How likely people find the document relevant: 1 or 0 if people judged it, else see `settle`."""
     is_disputed: bool
     """Whether people gave different grades and nobody has decided."""
 
@@ -285,9 +293,9 @@ class JudgmentStore:
         """Return what stands: the last opinion of each judge on each pair that was not taken back."""
         return standing(self.log())
 
-    def judgments(self) -> list[Judgment]:
+    def judgments(self, *, level: int = 1) -> list[Judgment]:
         """Return what the opinions come to, pair by pair; see `settle`."""
-        return settle(self.opinions())
+        return settle(self.opinions(), level=level)
 
 
 def standing(log: Iterable[Opinion]) -> list[Opinion]:
@@ -302,38 +310,68 @@ def standing(log: Iterable[Opinion]) -> list[Opinion]:
     return sorted(last.values(), key=lambda row: row.sequence)
 
 
-def settle(opinions: Iterable[Opinion]) -> list[Judgment]:
+def settle(opinions: Iterable[Opinion], *, level: int = 1) -> list[Judgment]:
     """Return one judgment for each pair that somebody graded, sorted by query and document.
 
     A decision stands for all. Otherwise the median of the people's grades counts, the lower of two middle ones: two
     judges who disagree make the smaller claim. Grades of language models count only where no person has graded.
+
+    A model's grade is relevant with probability (r + STATED c) / (n + STATED): of n pairs that the model gave this
+    grade and people judged, they found r relevant (grade `level` or higher); c is what the model says itself, its
+    confidence if its grade is relevant, else 1 less it. A model that is no surer than .5 says nothing: .5.
     """
     by_pair: dict[tuple[str, str], list[Opinion]] = {}
     for opinion in opinions:
         if opinion.grade is not None:
             by_pair.setdefault(opinion.pair, []).append(opinion)
-    return [_settled(given) for _, given in sorted(by_pair.items())]
+    sample: dict[tuple[str, int], list[bool]] = {}
+    for given in by_pair.values():
+        heard = _heard(given)
+        if heard[0].source == PERSON:
+            for one in given:
+                if one.source != PERSON:
+                    sample.setdefault((one.source, _grade(one)), []).append(_lower_median(heard) >= level)
+    return [_settled(given, sample, level) for _, given in sorted(by_pair.items())]
 
 
-def _settled(given: Sequence[Opinion]) -> Judgment:
-    query, document = given[0].pair
+def _heard(given: Sequence[Opinion]) -> Sequence[Opinion]:
+    """Return the opinions on a pair that count: the last decision, else those of people, else of models."""
     decided = [one for one in given if one.action == "decide"]
-    people = [one for one in given if one.source == PERSON and one.action == "grade"]
-    heard = decided[-1:] or people or list(given)
-    grades = sorted(_grade(one) for one in heard)
-    grade = grades[(len(grades) - 1) // 2]
+    return decided[-1:] or [one for one in given if one.source == PERSON] or given
+
+
+def _lower_median(heard: Sequence[Opinion]) -> int:
+    grades = sorted(map(_grade, heard))
+    return grades[(len(grades) - 1) // 2]
+
+
+def _settled(given: Sequence[Opinion], sample: Mapping[tuple[str, int], Sequence[bool]], level: int) -> Judgment:
+    heard, (query, document) = _heard(given), given[0].pair
+    grade, is_decided = _lower_median(heard), heard[0].action == "decide"
+    by_people = heard[0].source == PERSON
     sure = [one.confidence for one in heard if one.confidence is not None]
-    share = grades.count(grade) / len(grades)
-    source = "decided" if decided else Counter(one.source for one in heard).most_common(1)[0][0]
+    share = sum(one.grade == grade for one in heard) / len(heard)
+    likely = [float(grade >= level) if by_people else _probability(one, sample, level) for one in heard]
+    people = {one.grade for one in given if one.source == PERSON and one.action == "grade"}
     return Judgment(
         query,
         document,
         grade,
         n_judges=len({one.judge for one in given}),
-        source=source,
+        source=DECIDED if is_decided else Counter(one.source for one in heard).most_common(1)[0][0],
         confidence=share * (sum(sure) / len(sure) if sure else 1.0),
-        is_disputed=not decided and len({one.grade for one in people}) > 1,
+        probability=sum(likely) / len(likely),
+        is_disputed=not is_decided and len(people) > 1,
     )
+
+
+def _probability(one: Opinion, sample: Mapping[tuple[str, int], Sequence[bool]], level: int) -> float:
+    """Return how likely people find relevant what a model graded; `sample` holds what they said of its grades."""
+    said, grade = 1.0 if one.confidence is None else one.confidence, _grade(one)
+    if said <= 0.5:
+        return 0.5
+    stated, found = said if grade >= level else 1.0 - said, sample.get((one.source, grade), ())
+    return (sum(found) + STATED * stated) / (len(found) + STATED)
 
 
 def _grade(opinion: Opinion) -> int:
@@ -342,18 +380,28 @@ def _grade(opinion: Opinion) -> int:
 
 
 def qrels_of(judgments: Iterable[Judgment]) -> Qrels:
-    """Return judgments as qrels, to learn from and to evaluate with."""
-    table: dict[str, dict[str, int]] = {}
+    """Return judgments as qrels, to learn from and to evaluate with; those of models with their probabilities."""
+    table: dict[str, dict[str, Judgment]] = {}
     for one in judgments:
-        table.setdefault(one.query, {})[one.document] = one.grade
-    return Qrels.from_dict(table)
+        table.setdefault(one.query, {})[one.document] = one
+    grades = {query: {doc: one.grade for doc, one in by_doc.items()} for query, by_doc in table.items()}
+    likely = [
+        math.nan if one.source in (PERSON, DECIDED) else one.probability
+        for by_doc in table.values()
+        for one in by_doc.values()
+    ]
+    probability = None if all(map(math.isnan, likely)) else np.array(likely)
+    return replace(Qrels.from_dict(grades), probability=probability)
 
 
-def judgments_as(store: JudgmentStore, form: str) -> bytes:
-    """Return the judgments as TREC qrels (trec), a table with their sources (csv), or every opinion (jsonl)."""
+def judgments_as(store: JudgmentStore, form: str, *, level: int = 1) -> bytes:
+    """Return the judgments as TREC qrels (trec), a table with their sources (csv), or every opinion (jsonl).
+
+    The table has a column of probabilities (see `settle`) that documents are relevant, that is have grade `level`.
+    """
     if form == "jsonl":
         return b"".join(msgspec.json.encode(row) + b"\n" for row in store.log())
-    judgments = store.judgments()
+    judgments = store.judgments(level=level)
     if form == "trec":
         lines = io.BytesIO()
         write_qrels(qrels_of(judgments), lines)
@@ -362,9 +410,10 @@ def judgments_as(store: JudgmentStore, form: str) -> bytes:
         raise InputError(f"format {form!r}: expected one of trec, csv, jsonl.")
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")
-    writer.writerow(("query_id", "doc_id", "relevance", "source", "confidence", "judges"))
+    writer.writerow(("query_id", "doc_id", "relevance", "source", "confidence", "judges", "probability"))
     for one in judgments:
-        writer.writerow((one.query, one.document, one.grade, one.source, f"{one.confidence:.4g}", one.n_judges))
+        sure, likely = f"{one.confidence:.4g}", f"{one.probability:.4g}"
+        writer.writerow((one.query, one.document, one.grade, one.source, sure, one.n_judges, likely))
     return table.getvalue().encode()
 
 

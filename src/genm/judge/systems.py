@@ -12,9 +12,15 @@ from genm._typing import Floats, Ints
 from genm.align import Aligned
 from genm.errors import InputError
 from genm.evidence.evidence import current_weights
-from genm.evidence.unjudged import known_relevant
 from genm.learn import CotrainFuser, ExpectedFuser
-from genm.learn.relevance import Features, Relevance, estimate_relevance, ranker_features, system_features
+from genm.learn.relevance import (
+    Features,
+    Relevance,
+    estimate_relevance,
+    known_relevant,
+    ranker_features,
+    system_features,
+)
 
 EQUAL = "equal"
 """The name of the system with equal weights."""

@@ -10,7 +10,7 @@ from genm.learn.expected import ExpectedFuser
 from genm.learn.gate import GateFit, learn_gate
 from genm.learn.groups import GroupFit, learn_groups
 from genm.learn.methods import METHODS, Method, find_method, fit, is_method, make_fuser
-from genm.learn.online import OnlineFuser, update_model
+from genm.learn.online import OnlineFuser, merge_new_judgments, update_model
 from genm.model import align_for_model, fuse_with_model
 
 __all__ = [
@@ -39,5 +39,6 @@ __all__ = [
     "learn_gate",
     "learn_groups",
     "make_fuser",
+    "merge_new_judgments",
     "update_model",
 ]

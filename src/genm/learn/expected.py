@@ -10,7 +10,7 @@ from genm._math.expected_ap import expected_ap, expected_size, ranks_of, smooth_
 from genm._math.fusion import weighted_sum
 from genm._math.linear_algebra import times, weighted_mean
 from genm._math.simplex_optimizers import Ascent
-from genm._typing import Floats
+from genm._typing import Floats, Ints
 from genm.align import Aligned, check_aligned
 from genm.learn.auto import (
     FOLD_TOLERANCE,
@@ -21,15 +21,23 @@ from genm.learn.auto import (
     WarmRestart,
     best_weights,
     choose_shrinkage,
+    clearly_best,
     shrink,
 )
 from genm.learn.base import Step
 from genm.learn.objectives import Beta, Problem, beta_of, check_beta
-from genm.learn.relevance import estimate_relevance, ranker_features
+from genm.learn.relevance import estimate_relevance, expected_difference, known_relevant, ranker_features
 from genm.records import Note
 
 LEAST_QUERIES = 5
 """Queries with a document judged relevant that learning needs; with fewer, weights stay equal."""
+EQUAL = Shrinkage("uniform", 1.0)
+"""The shrinkage that keeps equal weights."""
+UNJUDGED_ERRORS = 1.2
+"""The gain of learned weights must exceed this many of the standard errors that unjudged documents leave in it.
+Weights between equal and learned ones need a share of that, as large as the share of the distance. The gain in
+cross-validation alone misleads while little is judged: all queries share one model of relevance, so its errors
+favour the same weights in every fold. docs/judging.md says how the number was chosen."""
 
 
 class ExpectedProblem:
@@ -43,10 +51,10 @@ class ExpectedProblem:
         self.rankers, self.normalizers, self.depths = aligned.rankers, aligned.normalizers, aligned.depths
         self.beta = beta_of(aligned) if beta == "auto" else check_beta(beta)
         self.starts, self.scores = aligned.starts, np.ascontiguousarray(aligned.scores)
-        self.p = estimate_relevance(aligned, ranker_features(aligned), level=level).p
-        query = np.repeat(np.arange(len(aligned.queries)), np.diff(aligned.unretrieved_starts))
-        others = np.bincount(query, aligned.unretrieved >= level, len(aligned.queries))
-        self.size = expected_size(self.starts, self.p, others.astype(np.float64))
+        self.features = ranker_features(aligned)
+        self.relevance = estimate_relevance(aligned, self.features, level=level)
+        self.p = self.relevance.p
+        self.size = expected_size(self.starts, self.p, known_relevant(aligned, level))
         weighty = (np.diff(aligned.starts) > 0) & (aligned.query_weights > 0.0)
         self.queries = np.flatnonzero(weighty).astype(np.int64)
         self.query_weights = aligned.query_weights[self.queries]
@@ -97,9 +105,10 @@ class ExpectedFuser(AutoFuser):
     """Learn weights from few judgments: an unjudged document counts by its probability of relevance.
 
     The smoothed expected AP is maximised as `AutoFuser` maximises the smoothed MAP. How far the result is moved
-    towards equal weights is chosen by cross-validation on the queries with a document judged relevant, and the
-    weights stay equal unless a gain over equal weights is clear there; `notes_` says so. Where all documents are
-    judged, expected AP is AP.
+    towards equal weights is chosen by cross-validation on the queries with a document judged relevant. The weights
+    stay equal unless a gain over equal weights is clear there and exceeds what unjudged documents leave open
+    (UNJUDGED_ERRORS); `notes_` says so. Where all documents are judged, expected AP is AP. Judgments that are not
+    certain count by their own probability (`Qrels.probability`).
 
     Objective: smoothed expected AP; then expected AP. Set: the simplex.
     """
@@ -137,9 +146,12 @@ class ExpectedFuser(AutoFuser):
         uniform = simple.targets["uniform"]
         ends = self._optima(problem, simple) if len(informative) >= LEAST_QUERIES else []
         self.learned_ = best_weights(ends, problem, simple) if ends else uniform
-        self.shrunk_, self.held_out_ = Shrinkage("uniform", 1.0), problem.mean(uniform)
+        self.shrunk_, self.held_out_ = EQUAL, problem.mean(uniform)
         if ends:
-            self.shrunk_, self.held_out_ = self._shrinkage(problem.select(informative), simple, ends, informative)
+            certain = self._certain_gains(aligned, problem, simple)
+            self.shrunk_, self.held_out_ = self._shrinkage(
+                problem.select(informative), simple, ends, informative, certain
+            )
         self.weights_ = shrink(self.learned_, self.shrunk_, simple.targets)
         self.objective_ = problem.value(self.weights_)
         self.converged_ = all(end.converged for end in ends)
@@ -149,10 +161,35 @@ class ExpectedFuser(AutoFuser):
         self._warn_if_stopped_early()
         return self
 
+    def _certain_gains(self, aligned: Aligned, problem: ExpectedProblem, simple: SimpleWeights) -> list[int]:
+        """Return the places in SHRINKAGES whose gain over equal weights exceeds what unjudged documents leave open.
+
+        That of equal weights is always among them.
+        """
+
+        def ranks(shrinkage: Shrinkage) -> Ints:
+            weights = shrink(self.learned_, shrinkage, simple.targets)
+            return ranks_of(problem.starts, weighted_sum(problem.scores, weights))
+
+        equal, found = ranks(EQUAL), []
+        for place, one in enumerate(SHRINKAGES):
+            gain = expected_difference(
+                aligned, (ranks(one), equal), problem.features, self.level, problem.relevance
+            )
+            moved = 1.0 - one.amount if one.target == EQUAL.target else 1.0
+            if one == EQUAL or gain.mean > moved * UNJUDGED_ERRORS * gain.error:
+                found.append(place)
+        return found
+
     def _shrinkage(
-        self, problem: ExpectedProblem, simple: SimpleWeights, ends: list[Ascent], queries: NDArray[np.intp]
+        self,
+        problem: ExpectedProblem,
+        simple: SimpleWeights,
+        ends: list[Ascent],
+        queries: NDArray[np.intp],
+        certain: list[int],
     ) -> tuple[Shrinkage, float]:
-        """Choose how far to shrink on these queries; equal weights unless another amount is clearly better."""
+        """Choose how far to shrink, among `certain`: equal weights unless another is clearly better held out."""
         restart = WarmRestart(problem, max(ends, key=lambda end: end.value))
         own = simple.select(queries)
 
@@ -167,10 +204,11 @@ class ExpectedFuser(AutoFuser):
             folds=self.folds,
             repeats=self.repeats,
             seed=self.seed + 1,
-            reference=Shrinkage("uniform", 1.0),
+            reference=EQUAL,
         )
-        reached = choice.reached[SHRINKAGES.index(choice.shrinkage)]
-        return choice.shrinkage, weighted_mean(reached, own.query_weights)
+        reached = choice.reached[certain]
+        best = clearly_best(reached, own.query_weights, certain.index(SHRINKAGES.index(EQUAL)))
+        return SHRINKAGES[certain[best]], weighted_mean(reached[best], own.query_weights)
 
     def _notes(self, n_queries: int) -> tuple[Note, ...]:
         text = (
@@ -178,7 +216,7 @@ class ExpectedFuser(AutoFuser):
             f"relevant."
         )
         notes = [Note("informative-queries", self.n_informative_, text)]
-        if self.shrunk_ == Shrinkage("uniform", 1.0) and len(self.rankers_) > 1:
+        if self.shrunk_ == EQUAL and len(self.rankers_) > 1:
             reason = "the judgments do not show clearly that other weights are better"
             if self.n_informative_ < LEAST_QUERIES:
                 reason = f"fewer than {LEAST_QUERIES} queries have a document judged relevant"

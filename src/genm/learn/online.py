@@ -20,7 +20,7 @@ from genm.learn.batch import check_stopping
 from genm.learn.objectives import Beta, Problem, beta_of, check_beta
 from genm.learn.starts import STRIDE, Schedule, Starts, check_free, check_schedule, starting_points
 from genm.model import Groups, GroupWeights, Model, OnlineState
-from genm.records import Qrels, check_kind
+from genm.records import Note, Qrels, check_kind, merge_qrels
 
 
 class OnlineFuser(Fuser):
@@ -183,6 +183,35 @@ class OnlineFuser(Fuser):
             beta=self.beta_,
             memory=tuple(self.memory_.tolist()),
         )
+
+
+def merge_new_judgments(seen: Qrels, qrels: Qrels) -> Qrels:
+    """Return the queries of `qrels` that have something new, each with all its judgments, old and new.
+
+    `seen` are the judgments that were learned from before. A query is new, or has a document that was not judged
+    before, or another grade for one; the new grade counts. Queries with nothing new are left out. Notes count both.
+    """
+    merged = merge_qrels(seen, qrels)
+    before, now = seen.to_dict(), qrels.to_dict()
+    added = {q: [doc for doc in now[q] if doc not in before.get(q, {})] for q in now}
+    changed = {q: [doc for doc in now[q] if before.get(q, {}).get(doc, now[q][doc]) != now[q][doc]] for q in now}
+    kept = [q for q in now if q not in before or added[q] or changed[q]]
+    again = [q for q in kept if q in before]
+    n_old, n_added = len(now) - len(kept), sum(len(added[q]) for q in again)
+    n_changed = sum(len(changed[q]) for q in again)
+    notes = list(qrels.notes)
+    if again:
+        text = (
+            f"{len(again):,} of {len(kept):,} queries were judged before, the first is {again[0]!r}: "
+            f"{n_added:,} documents are new, {n_changed:,} have another grade, which counts. Each query takes a "
+            f"further step, with all its judgments."
+        )
+        notes.append(Note("judged-again", len(again), text))
+    if n_old:
+        text = f"{n_old:,} of {len(now):,} queries have no new judgment and are skipped."
+        notes.append(Note("nothing-new", n_old, text))
+    all_judgments = merged.to_dict()
+    return replace(Qrels.from_dict({q: all_judgments[q] for q in kept}), notes=tuple(notes))
 
 
 def update_model(model: Model, aligned: Aligned, groups: Sequence[str | None] | None = None) -> Model:

@@ -20,6 +20,10 @@ Duplicates = Literal["error", "max", "first", "last"]
 
 WHOLE_GRADES = "whole"
 """The rule for grades that refuses fractions."""
+PROBABILITY = "probability"
+"""The rule for grades by which a judgment says how likely the document is relevant."""
+LIKELY = 0.5
+"""The probability from which on such a judgment has grade 1."""
 
 _LOWEST_GRADE, _HIGHEST_GRADE = -(2**31), 2**31 - 1
 
@@ -40,6 +44,8 @@ class Rows:
     """The line (or words for the place) of a row."""
     provenance: Provenance | None = None
     """Where judgments come from, if the source says so."""
+    probability: NDArray[np.float64] | None = None
+    """The table's column of probabilities, which the rule probability reads; NaN in empty cells."""
 
     def query_of(self, row: int) -> str:
         """Return the query id of a row."""
@@ -64,12 +70,13 @@ def _grade_rule(rule: str) -> tuple[str, float]:
     """Return the word of a rule for grades, and its number."""
     word, _, number = rule.partition("=") if isinstance(rule, str) else ("", "", "")
     value = float(number) if re.fullmatch(r"[+-]?[0-9]{0,9}\.?[0-9]{1,9}", number) else math.nan
-    if word in (WHOLE_GRADES, "round") and rule == word:
+    if word in (WHOLE_GRADES, PROBABILITY, "round") and rule == word:
         return word, 1.0
     if (word == "from" and value == value) or (word == "times" and value > 0.0):
         return word, value
     raise InputError(
-        f"grades: expected whole, round, times=NUMBER or from=NUMBER, such as from=0.5; found {shown(rule)}."
+        f"grades: expected whole, round, probability, times=NUMBER or from=NUMBER, such as from=0.5; found "
+        f"{shown(rule)}."
     )
 
 
@@ -77,7 +84,9 @@ def _mapped_grades(rows: Rows, rule: str, report: Diagnostics) -> Rows:
     """Turn grades into integers by the rule, and say how many were changed."""
     word, number = _grade_rule(rule)
     if word == WHOLE_GRADES:
-        return rows
+        return replace(rows, probability=None)
+    if word == PROBABILITY:
+        return _as_probabilities(rows, report)
     before = rows.value
     if word == "from":
         after = (before >= number).astype(np.float64)
@@ -91,7 +100,28 @@ def _mapped_grades(rows: Rows, rule: str, report: Diagnostics) -> Rows:
             "grades-mapped", int(np.count_nonzero(changed)),
             f"grade {before[first]:g} became {after[first]:g} by the rule {rule}", line=rows.place(first),
         )  # fmt: skip
-    return replace(rows, value=after)
+    return replace(rows, value=after, probability=None)
+
+
+def _as_probabilities(rows: Rows, report: Diagnostics) -> Rows:
+    """Return rows with probabilities: the table's column, or the relevance where it has none; refuse other numbers.
+
+    Grades are 1 from LIKELY on, for all that needs certain judgments.
+    """
+    given = rows.value if rows.probability is None else rows.probability
+    bad = ~((given >= 0.0) & (given <= 1.0))
+    if bad.any():
+        row = int(np.argmax(bad))
+        report.fault(
+            "probability", line=rows.place(row), count=int(np.count_nonzero(bad)),
+            expected="a probability from 0 to 1, in the column probability or else as relevance",
+            found="none" if np.isnan(given[row]) else f"{float(given[row]):g}",
+            advice="Correct it, or say how to read grades (grades, --grades), such as from=2.",
+            repair="the judgment was left out",
+        )  # fmt: skip
+    kept = without(replace(rows, probability=given), bad)
+    assert kept.probability is not None
+    return replace(kept, value=(kept.probability >= LIKELY).astype(np.float64))
 
 
 def as_qrels(rows: Rows, report: Diagnostics, grades: str = WHOLE_GRADES) -> Qrels:
@@ -109,7 +139,9 @@ def as_qrels(rows: Rows, report: Diagnostics, grades: str = WHOLE_GRADES) -> Qre
         keep[_judged_again(rows, grouped, again, report)] = False
         starts, doc, value, kept = np.append(0, np.cumsum(keep))[starts], doc[keep], value[keep], kept[keep]
     provenance = None if rows.provenance is None else rows.provenance.take(kept)
-    return Qrels(rows.queries, rows.docs, starts, doc, value.astype(np.int32), report.notes, provenance)
+    probability = None if rows.probability is None else rows.probability[kept]
+    grade = value.astype(np.int32)
+    return Qrels(rows.queries, rows.docs, starts, doc, grade, report.notes, provenance, probability)
 
 
 def without(rows: Rows, bad: NDArray[np.bool_]) -> Rows:
@@ -123,7 +155,9 @@ def without(rows: Rows, bad: NDArray[np.bool_]) -> Rows:
     starts, query = segments(query)
     old = rows.place
     provenance = None if rows.provenance is None else rows.provenance.take(keep)
-    return Rows(queries, docs, starts, query, doc, rows.value[keep], lambda row: old(int(keep[row])), provenance)
+    probability = None if rows.probability is None else rows.probability[keep]
+    value, place = rows.value[keep], lambda row: old(int(keep[row]))
+    return Rows(queries, docs, starts, query, doc, value, place, provenance, probability)
 
 
 def segments(query: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:

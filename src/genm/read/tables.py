@@ -148,11 +148,12 @@ def rows_of(
     report: Diagnostics,
     place: PlaceOf,
     provenance: Provenance | None = None,
+    probability: NDArray[np.float64] | None = None,
 ) -> Rows:
     """Make rows of the columns of a table, without the bad ones."""
     queries, query_code, bad_query = _encoded(query, "query", report, place)
     docs, doc_code, bad_doc = _encoded(doc, "document", report, place)
-    rows = Rows(queries, docs, *segments(query_code), doc_code, value, place, provenance)
+    rows = Rows(queries, docs, *segments(query_code), doc_code, value, place, provenance, probability)
     return without(rows, bad | bad_query | bad_doc)
 
 
@@ -266,8 +267,25 @@ def frame_rows(frame: Any, what: str, report: Diagnostics, place: PlaceOf, line:
     query_texts, bad_query = _ids(table[query], "query", report, place)
     doc_texts, bad_doc = _ids(table[doc], "document", report, place)
     values, bad_value = _values(table[value], what, report, place)
-    provenance = _provenance(table, report, place) if what == "relevance" else None
-    return rows_of(query_texts, doc_texts, values, bad_query | bad_doc | bad_value, report, place, provenance)
+    bad = bad_query | bad_doc | bad_value
+    if what != "relevance":
+        return rows_of(query_texts, doc_texts, values, bad, report, place)
+    provenance, probability = _provenance(table, report, place), _probability(table)
+    return rows_of(query_texts, doc_texts, values, bad, report, place, provenance, probability)
+
+
+def _probability(table: Any) -> NDArray[np.float64] | None:
+    """Return the column probability, NaN where a cell is empty or no number; None if the table has none."""
+    column = first_known(list(table.columns), ("probability",))
+    if column is None:
+        return None
+    found = np.full(len(table), np.nan)
+    for row, cell in enumerate(table[column].to_list()):
+        try:
+            found[row] = np.nan if cell in (None, "") else float(cell)
+        except (TypeError, ValueError):
+            continue  # the rule for grades that reads the column refuses it
+    return found
 
 
 def _provenance(table: Any, report: Diagnostics, place: PlaceOf) -> Provenance | None:

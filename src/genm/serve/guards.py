@@ -38,6 +38,7 @@ def merge_queries(parts: Sequence[Aligned]) -> Aligned:
         unretrieved_starts=np.concatenate(([0], np.cumsum(left))).astype(np.int64),
         unretrieved=np.concatenate([part.unretrieved for part in parts]),
         query_weights=np.concatenate([part.query_weights for part in parts]),
+        probability=None,
     )
 
 

@@ -166,7 +166,7 @@ class JudgingApplication:
         form = request.query_params.get("format", "trec")
         if form not in MEDIA:
             raise invalid("query.format", f"one of {', '.join(MEDIA)}", f"{form[:20]!r}", "Check the address.")
-        content, kind = judgments_as(self.session.store, form), MEDIA[form]
+        content, kind = judgments_as(self.session.store, form, level=self.session.level), MEDIA[form]
         disposition = f'attachment; filename="judgments.{form if form != "trec" else "qrels"}"'
         return Response(content, media_type=kind, headers={"content-disposition": disposition})
 
