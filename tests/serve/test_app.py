@@ -185,6 +185,14 @@ def test_bad_events_are_refused_and_nothing_is_stored(service, change, place):
     assert service.engine.status.sequence == 2
 
 
+def test_of_several_wrong_events_the_first_is_named(service):
+    twice = judged(2, runs={**RUNS, "dense": [RUNS["dense"][0]] * 2})
+    unknown = judged(3, runs={**RUNS, "other": RUNS["dense"]})
+    for events, place in (((judged(1), twice, unknown), ".dense"), ((judged(1), unknown, twice), "")):
+        answer = service.feedback(*events)
+        assert (answer.status_code, answer.json()["error"]["place"]) == (422, f"body.events[1].runs{place}")
+
+
 def test_one_key_twice_in_a_request_is_refused(service):
     assert service.feedback(judged(1), judged(1)).json()["error"]["place"] == "body.events"
 

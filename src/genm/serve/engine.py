@@ -161,11 +161,9 @@ class Engine:
         """Let a copy of the learner take the steps, so that everything is compiled; nothing is kept."""
         Learner(self.model, self.rules).learn(lessons, 0)
 
-    def judged_query(self, row: EventRow) -> Aligned:
-        """Return the judged query of a stored event."""
-        judged = _lesson(self.lessons, row).judged
-        assert judged is not None
-        return judged
+    def judged_queries(self, rows: Sequence[EventRow]) -> list[Aligned]:
+        """Return the judged queries of stored events."""
+        return judged_queries(self.lessons, rows)
 
     def submit(self, work: Work) -> None:
         """Hand over a request; its future holds the answer once everything is on disk."""
@@ -286,10 +284,7 @@ class Engine:
         learner = Learner(decode_model(model_event.body), msgspec.json.decode(rules_event.body, type=Rules))
         self._learner, self._sequence = learner, head.sequence
         lessons = Lessons(learner.model, learner.rules)
-        for row in session.judged_events(learner.rules.n_recent):
-            judged = _lesson(lessons, row).judged
-            assert judged is not None
-            learner.recent.add(judged)
+        learner.recent.add(judged_queries(lessons, session.judged_events(learner.rules.n_recent)))
         for clients, minute, moved in session.movements(_INFLUENCE_MINUTES):
             learner.influence.add(msgspec.json.decode(clients, type=list[str]), minute * 60_000, moved)
         self._ap_values.clear()
@@ -304,9 +299,7 @@ class Engine:
             learner.set_rules(msgspec.json.decode(row.body, type=Rules))
         if row.ap is not None:
             self._ap_values.append((row.sequence, row.ap))
-            judged = _lesson(Lessons(learner.model, learner.rules), row).judged
-            assert judged is not None
-            learner.recent.add(judged)
+            learner.recent.add(judged_queries(Lessons(learner.model, learner.rules), [row]))
         if row.moved:
             learner.influence.add(msgspec.json.decode(row.clients, type=list[str]), row.received, row.moved)
         self._sequence = row.sequence
@@ -512,6 +505,13 @@ def decode_model(body: bytes) -> Model:
     return model_from_json(msgspec.json.decode(body), "the store's model")
 
 
-def _lesson(lessons: Lessons, row: EventRow) -> Lesson:
+def stored_event(row: EventRow) -> tuple[FeedbackEvent, tuple[str, ...], str]:
+    """Return a stored event with its clients and its place, as `Lessons.prepare_all` takes it."""
     event = msgspec.json.decode(row.body, type=FeedbackEvent)
-    return lessons.prepare(event, tuple(msgspec.json.decode(row.clients, type=list[str])), "stored", {})
+    return event, tuple(msgspec.json.decode(row.clients, type=list[str])), f"event {row.sequence}"
+
+
+def judged_queries(lessons: Lessons, rows: Sequence[EventRow]) -> list[Aligned]:
+    """Return the judged queries of stored events."""
+    ready = lessons.prepare_all([stored_event(row) for row in rows], {}) if rows else []
+    return [lesson.judged for lesson in ready if lesson.judged is not None]

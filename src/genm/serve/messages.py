@@ -7,7 +7,7 @@ in one list never pass.
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
@@ -341,8 +341,10 @@ def _misfit(text: str) -> RequestError:
 _WORDS = {"float": "a number", "int": "an integer", "str": "a string", "array": "an array", "object": "an object"}
 
 
-def read_list(place: str, given: Rows | Columns) -> tuple[list[str], list[float]]:
+def read_list(place: str, given: Rows | Columns) -> tuple[Sequence[str], Sequence[float]]:
     """Return one ranker's documents and scores as columns, checked."""
+    doc_ids: Sequence[str]
+    scores: Sequence[float]
     if isinstance(given, Columns):
         doc_ids, scores = given.doc_ids, given.scores
         if len(doc_ids) != len(scores):
@@ -361,7 +363,7 @@ def read_list(place: str, given: Rows | Columns) -> tuple[list[str], list[float]
     return doc_ids, scores
 
 
-def repeated(place: str, doc_ids: list[str]) -> RequestError:
+def repeated(place: str, doc_ids: Sequence[str]) -> RequestError:
     """Return the refusal of a list that holds a document twice."""
     seen = set[str]()
     for twice in doc_ids:

@@ -6,9 +6,9 @@ from itertools import groupby
 
 import msgspec
 
-from genm.serve.engine import comparison_row, decode_model, version_row
+from genm.serve.engine import comparison_row, decode_model, stored_event, version_row
 from genm.serve.learner import Learner, Lessons, Rules, Update, Weights
-from genm.serve.messages import FeedbackEvent, RollbackRequest, WeightsRequest, read_weights
+from genm.serve.messages import RollbackRequest, WeightsRequest, read_weights
 from genm.serve.store import ComparisonRow, EventRow, Session, Store, VersionRow
 
 
@@ -110,11 +110,7 @@ class _Replay:
 
     def _learn(self, learner: Learner, events: list[EventRow]) -> Generator[str, None, Update | None]:
         lessons = Lessons(learner.model, learner.rules)
-        ready = []
-        for row in events:
-            event = msgspec.json.decode(row.body, type=FeedbackEvent)
-            clients = tuple(msgspec.json.decode(row.clients, type=list[str]))
-            ready.append(lessons.prepare(event, clients, f"event {row.sequence}", self.versions))
+        ready = lessons.prepare_all([stored_event(row) for row in events], self.versions)
         results, update = learner.learn(ready, events[0].received)
         for row, lesson, result in zip(events, ready, results, strict=True):
             found = (row.outcome, row.ap, row.moved)

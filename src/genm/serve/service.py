@@ -18,7 +18,7 @@ from genm.serve.engine import Action, Engine, Feedback, Status, weights_of
 from genm.serve.fusion import Fusion
 from genm.serve.guards import latest_change, merge_queries
 from genm.serve.interleaving import sequential_test, team_draft
-from genm.serve.learner import Lesson, Weights, parse_interleaving
+from genm.serve.learner import Weights, parse_interleaving
 from genm.serve.messages import (
     ActionAnswer,
     Columns,
@@ -191,15 +191,21 @@ class Service:
         keys = [event.key for event in request.events]
         if len(set(keys)) < len(keys):
             raise invalid("body.events", "a different key for each event", "one twice", "Send each event once.")
-        return Feedback([self._lesson(caller, event, number) for number, event in enumerate(request.events)])
+        places = [f"body.events[{number}]" for number in range(len(keys))]
+        versions = self._named_versions(request, places)
+        clients = [caller.clients(event.client) for event in request.events]
+        return Feedback(
+            self.engine.lessons.prepare_all(list(zip(request.events, clients, places, strict=True)), versions)
+        )
 
-    def _lesson(self, caller: Caller, event: FeedbackEvent, number: int) -> Lesson:
-        place = f"body.events[{number}]"
-        versions = {}
-        if event.interleaved is not None:
-            first, second, _, _ = parse_interleaving(event.interleaved.id, f"{place}.interleaved.id")
-            versions = {one: self.engine.weights_of(one) for one in (first, second)}
-        return self.engine.lessons.prepare(event, caller.clients(event.client), place, versions)
+    def _named_versions(self, request: FeedbackRequest, places: list[str]) -> dict[int, Weights]:
+        """Return the versions whose lists were interleaved."""
+        found: dict[int, Weights] = {}
+        for event, place in zip(request.events, places, strict=True):
+            if event.interleaved is not None:
+                first, second, _, _ = parse_interleaving(event.interleaved.id, f"{place}.interleaved.id")
+                found |= {number: self.engine.weights_of(number) for number in (first, second)}
+        return found
 
     async def feedback(self, work: Feedback) -> FeedbackAnswer:
         """Learn from events; returns when everything is on disk."""
@@ -289,7 +295,7 @@ class Service:
             raise RequestError(
                 422, "no-judgments", "the store", "at least one judged query", "none", "Send judgments as feedback."
             )
-        queries = [self.engine.judged_query(row) for row in rows]
+        queries = self.engine.judged_queries(rows)
         try:
             evaluator = AlignedEvaluator(merge_queries(queries), request.measures)
             measured = [
