@@ -2,7 +2,9 @@
 
 Any replica takes feedback. The one that writes holds an advisory lock for the length of its transaction, first
 reads what others have added to the log, and then learns: at every moment there is one learner, and when it dies the
-server releases its lock at once. The other replicas are told of new versions by LISTEN and NOTIFY.
+server releases its lock at once. Lock and writes belong to one transaction of one connection, so a learner that has
+lost its lock, because it hung or its connection broke, can no longer write. The other replicas are told of new
+versions by LISTEN and NOTIFY.
 """
 
 import contextlib
@@ -30,15 +32,16 @@ _OPTIONS: dict[str, Any] = {
 }
 """A connection whose other end is gone is noticed within seconds."""
 
+IDLE_MS = 8000
+"""A writer that hangs in its transaction loses it, and its lock, after this time; others wait no longer."""
+
 _SESSION = (
     "SET synchronous_commit = on",
     "SET lock_timeout = '20s'",
-    "SET idle_in_transaction_session_timeout = '10s'",
     "SET tcp_keepalives_idle = 3",
     "SET tcp_keepalives_interval = 2",
     "SET tcp_keepalives_count = 2",
 )
-"""A writer that hangs in its transaction loses it, and its lock, after ten seconds."""
 
 
 class PostgresStore(Store):
@@ -98,9 +101,11 @@ class PostgresStore(Store):
 
     def _connect(self) -> psycopg.Connection[Any]:
         connection = psycopg.connect(self._address, autocommit=True)
-        for statement in _SESSION:
+        for statement in (*_SESSION, f"SET idle_in_transaction_session_timeout = {IDLE_MS}"):
             connection.execute(statement)
         connection.autocommit = False
+        # whatever the database's default: what is read after the wait for the lock must be what is stored by then
+        connection.isolation_level = IsolationLevel.READ_COMMITTED
         return connection
 
     def _drop_connections(self) -> None:
