@@ -231,8 +231,9 @@ def run_replicas(address, kills, *, replicas=3, seed=0, longest=1.0, settle=3.0)
     return len(notes), slowest
 
 
-PAUSES = ("head", "answers", "add_events", "point")
-"""Calls of a session before which a learner is stopped: it has the lock, and has written no, some or all rows."""
+PAUSES = ("head", "answers", "write", "add_versions", "point")
+"""Calls of a session before which a learner is stopped: it has the lock, and has written no, some or all rows.
+Before `write`, it is stopped halfway through a series of statements, as many rows are written."""
 
 
 def learn_with_a_pause(address, number, method, notes):
@@ -243,7 +244,12 @@ def learn_with_a_pause(address, number, method, notes):
     def stop_once(session, *words, **options):
         if session._connection is driver.engine.store._writer:  # not while it reads what others have written
             setattr(Session, method, plain)
+            if method == "write":
+                session._connection.pgconn.enter_pipeline_mode()
+                session._connection.pgconn.send_query_params(b"SELECT 1", [])
+                session._connection.pgconn.flush()
             os.kill(os.getpid(), signal.SIGSTOP)
+            time.sleep(0.1)  # another thread may be the one that takes the signal
         return plain(session, *words, **options)
 
     setattr(Session, method, stop_once)
@@ -283,9 +289,9 @@ def one_pause(address, number):
         finally:
             os._exit(0)
     os.close(writing)
+    _, status = os.waitpid(child, os.WUNTRACED)
+    assert os.WIFSTOPPED(status), "the child ended before its pause"
     try:
-        _, status = os.waitpid(child, os.WUNTRACED)
-        assert os.WIFSTOPPED(status), "the child ended before its pause"
         begun = time.monotonic()
         driver = Driver(open_store(address))
         answer = send_until_stored(driver, judged(2000 + number))

@@ -148,11 +148,11 @@ def test_a_learner_that_was_stopped_cannot_write_after_another_took_over(postgre
             f"ALTER DATABASE {connection.info.dbname} SET default_transaction_isolation = 'serializable'"
         )
     done = subprocess.run(
-        [sys.executable, crashes.__file__, "--pauses", "4", "--idle-ms", "1500", "--postgresql", address],
+        [sys.executable, crashes.__file__, "--pauses", "5", "--idle-ms", "1500", "--postgresql", address],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert "4 learners stopped in their transactions, none wrote after another had taken over" in done.stdout
+    assert "5 learners stopped in their transactions, none wrote after another had taken over" in done.stdout
 
 
 def test_the_isolation_that_a_database_has_by_default_does_not_matter(postgresql):
