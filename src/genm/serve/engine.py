@@ -27,6 +27,8 @@ from genm.serve.messages import (
     EventAnswer,
     FeedbackAnswer,
     FeedbackEvent,
+    Relearned,
+    RelearnRequest,
     RequestError,
     RollbackRequest,
     WeightsRequest,
@@ -61,12 +63,14 @@ class Feedback:
 
 @dataclass(slots=True)
 class Action:
-    """A rollback, or weights that an administrator sets."""
+    """A rollback, weights that an administrator sets, or weights learned anew."""
 
     actor: str
-    request: RollbackRequest | WeightsRequest
+    request: RollbackRequest | WeightsRequest | RelearnRequest
     vector: tuple[float, ...] = ()
-    """The weights to set, in the order of the model's rankers."""
+    """The weights to take over, in the order of the model's rankers."""
+    relearned: Relearned | None = None
+    """What was learned, and from what; only where the request asks for it."""
     done: "Future[ActionAnswer]" = field(default_factory=Future)
 
     @property
@@ -77,7 +81,8 @@ class Action:
     @property
     def kind(self) -> str:
         """Return the kind of event that it leaves in the log."""
-        return "rollback" if isinstance(self.request, RollbackRequest) else "weights"
+        kinds = {RollbackRequest: "rollback", WeightsRequest: "weights", RelearnRequest: "relearn"}
+        return kinds[type(self.request)]
 
     def __len__(self) -> int:
         return 1
@@ -379,8 +384,8 @@ class _Batch:
 
     def _action(self, work: Action) -> ActionAnswer:
         engine, learner, request = self._engine, self._learner, work.request
-        body = msgspec.json.encode(request)
-        digest = _digest(work.kind, body)
+        body = msgspec.json.encode(work.relearned or request)
+        digest = _digest(work.kind, msgspec.json.encode(request))  # what a retry sends again
         key = request.key
         self._check_key(key, digest)
         if key not in self._known:
@@ -389,11 +394,14 @@ class _Batch:
                 target = self._version(request.version)
                 learner.roll_back(target)
                 detail = f"to version {request.version}"
-            else:
+            elif isinstance(request, WeightsRequest):
                 update = learner.set_weights(work.vector)
                 detail = f"as version {update.weights.version}"
+            else:
+                update = learner.relearn(work.vector)
+                detail = f"as version {update.weights.version}, {'' if update.promoted else 'not '}promoted"
             engine._sequence += 1
-            version = learner.champion.version
+            version = learner.current.version
             row = EventRow(
                 sequence=engine._sequence,
                 request=engine._sequence,
@@ -410,7 +418,7 @@ class _Batch:
             )
             self._events.append(row)
             if update is not None:
-                self._add_version(update, "set")
+                self._add_version(update, "set" if work.kind == "weights" else work.kind)
             self._audit.append(AuditRow(self._now, work.actor, work.kind, detail))
             self._known[key] = Answer(key, digest, engine._sequence, version, "done")
         stored = self._known[key]

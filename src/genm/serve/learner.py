@@ -213,7 +213,7 @@ class Learner:
         made, parent = Weights(self.n_versions, vector, state), self.current.version
         before = self.recent.mean_ap(np.array(self.champion.vector))
         after = self.recent.mean_ap(np.array(vector))
-        promoted = before is None or after is None or after >= before - self.rules.max_ap_loss
+        promoted = self._passes(before, after)
         self.current = made
         if promoted:
             self.champion = made
@@ -225,6 +225,17 @@ class Learner:
 
     def set_weights(self, vector: tuple[float, ...]) -> Update:
         """Make given weights a version and the champion; the stream goes on from them."""
+        return self._take_over(vector, is_free=True)
+
+    def relearn(self, vector: tuple[float, ...]) -> Update:
+        """Make weights that were learned from the stored judgments a version.
+
+        It is promoted, and the stream goes on from it, unless it loses too much AP on the recent queries.
+        """
+        return self._take_over(vector, is_free=False)
+
+    def _take_over(self, vector: tuple[float, ...], *, is_free: bool) -> Update:
+        """Make weights from outside the stream a version; `is_free` promotes them whatever they lose."""
         state = self.current.state
         if state is not None and state.schedule == "adaptive":
             gradients, total = state.memory[:2]
@@ -233,10 +244,16 @@ class Learner:
             state = replace(state, raw_weights=vector)
         before = self.recent.mean_ap(np.array(self.champion.vector))
         after = self.recent.mean_ap(np.array(vector))
+        promoted = is_free or self._passes(before, after)
         self.n_versions += 1
         made, parent = Weights(self.n_versions, vector, state), self.current.version
-        self.current = self.champion = made
-        return Update(made, parent, promoted=True, recent_ap=after, champion_recent_ap=before)
+        if promoted:
+            self.current = self.champion = made
+        return Update(made, parent, promoted, recent_ap=after, champion_recent_ap=before)
+
+    def _passes(self, before: float | None, after: float | None) -> bool:
+        """Tell whether a version may be served: it must not lose too much AP on the recent queries."""
+        return before is None or after is None or after >= before - self.rules.max_ap_loss
 
 
 class Lessons:

@@ -144,13 +144,33 @@ class RollbackRequest(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     key: Name
 
 
+class RelearnRequest(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """Learn from the stored judgments anew, all together; the guard rail decides whether the result is served."""
+
+    key: Name
+    last: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 2000
+    """How many of the newest judged queries."""
+
+
+class Relearned(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """What the log keeps of it: a replay takes over the weights."""
+
+    key: str
+    last: int
+    upto: int
+    """The last event that was learned from."""
+    n_queries: int
+    weights: tuple[float, ...]
+
+
 class ActionAnswer(msgspec.Struct):
     """What an administrator's action led to."""
 
     key: str
     sequence: int
     version: int
-    """The version that is the champion since the action."""
+    """The version that learning goes on from since the action. It is the champion, unless weights learned anew were
+    not promoted."""
 
 
 class VersionEntry(msgspec.Struct):

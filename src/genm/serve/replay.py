@@ -8,7 +8,7 @@ import msgspec
 
 from genm.serve.engine import comparison_row, decode_model, stored_event, version_row
 from genm.serve.learner import Learner, Lessons, Rules, Update, Weights
-from genm.serve.messages import RollbackRequest, WeightsRequest, read_weights
+from genm.serve.messages import Relearned, RollbackRequest, WeightsRequest, read_weights
 from genm.serve.store import ComparisonRow, EventRow, Session, Store, VersionRow
 
 
@@ -99,6 +99,9 @@ class _Replay:
             given = msgspec.json.decode(first.body, type=WeightsRequest).weights
             vector = tuple(read_weights("weights", given, learner.model, distribution=True).values())
             update = learner.set_weights(vector)
+        elif first.kind == "relearn":
+            reason = first.kind
+            update = learner.relearn(msgspec.json.decode(first.body, type=Relearned).weights)
         else:
             update = yield from self._learn(learner, events)
         if update is not None:

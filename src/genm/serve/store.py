@@ -37,7 +37,7 @@ class EventRow:
     """The sequence of the first event that came in the same request."""
     key: str
     kind: str
-    """model, rules, judgments, clicks, interleaved, weights or rollback."""
+    """model, rules, judgments, clicks, interleaved, weights, relearn or rollback."""
     clients: str
     """JSON list of the names whose influence the event uses."""
     received: int
