@@ -370,8 +370,8 @@ def test_the_description_names_every_path(service):
     described = service.http.get("/openapi.json").json()
     assert described["openapi"] == "3.1.0"
     assert set(described["paths"]) == {
-        "/v1/fuse", "/v1/feedback", "/v1/weights", "/v1/versions", "/v1/rollback", "/v1/evaluate", "/v1/interleave",
-        "/v1/overview", "/v1/stream", "/metrics", "/healthz", "/readyz",
+        "/v1/fuse", "/v1/feedback", "/v1/weights", "/v1/versions", "/v1/rollback", "/v1/relearn", "/v1/evaluate",
+        "/v1/interleave", "/v1/overview", "/v1/stream", "/metrics", "/healthz", "/readyz",
     }  # fmt: skip
 
 
