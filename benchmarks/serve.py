@@ -20,6 +20,7 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -82,8 +83,24 @@ class Connection:
         return data
 
 
-def load(port: int, requests: list[bytes], seconds: float, n_connections: int) -> tuple[float, float, float]:
-    """Return requests per second, and the median and 99th percentile in ms."""
+def cpu_seconds(process: subprocess.Popen) -> float:
+    """Return the processor time that a process has taken, in all its threads."""
+    fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+class Round(NamedTuple):
+    """What one round measured."""
+
+    per_second: float
+    median_ms: float
+    p99_ms: float
+    cpu_ms: float
+    """Processor time of the server for one request: a busy machine changes it less than it does the others."""
+
+
+def load(process: subprocess.Popen, port: int, requests: list[bytes], seconds: float, n_connections: int) -> Round:
+    """Send requests for some time."""
     times: list[float] = []
     lock = threading.Lock()
     stop_at = time.perf_counter() + seconds
@@ -98,15 +115,16 @@ def load(port: int, requests: list[bytes], seconds: float, n_connections: int) -
         with lock:
             times.extend(own)
 
-    begun = time.perf_counter()
+    begun, cpu = time.perf_counter(), cpu_seconds(process)
     threads = [threading.Thread(target=work, args=(n,)) for n in range(n_connections)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     took = time.perf_counter() - begun
+    cpu_ms = 1000 * (cpu_seconds(process) - cpu) / len(times)
     times.sort()
-    return len(times) / took, 1000 * times[len(times) // 2], 1000 * times[int(0.99 * len(times))]
+    return Round(len(times) / took, 1000 * times[len(times) // 2], 1000 * times[int(0.99 * len(times))], cpu_ms)
 
 
 ECHO = """
@@ -152,7 +170,11 @@ def server(arguments: list[str], port: int, core: int | None):
         process.wait(30)
 
 
-def fusing(options: argparse.Namespace, service: int, echo: int) -> dict:
+Target = tuple[subprocess.Popen, int]
+"""A server and its port."""
+
+
+def fusing(options: argparse.Namespace, service: Target, echo: Target) -> dict:
     draw = random.Random(1)
     lists = [make_lists(draw, 1000, 3000) for _ in range(20)]
     rows = [msgspec.json.encode({"runs": one}) for one in lists]
@@ -162,21 +184,31 @@ def fusing(options: argparse.Namespace, service: int, echo: int) -> dict:
         "fuse, rows": (service, [request_bytes("/v1/fuse", body) for body in rows]),
         "fuse, columns": (service, [request_bytes("/v1/fuse", body) for body in columns]),
     }
-    found: dict[str, list[tuple[float, float, float]]] = {name: [] for name in cases}
-    for port, requests in cases.values():
-        load(port, requests, 0.5, 2)
+    found: dict[str, list[Round]] = {name: [] for name in cases}
+    for target, requests in cases.values():
+        load(*target, requests, 0.5, 2)
     for _ in range(options.rounds):
-        for name, (port, requests) in cases.items():
-            found[name].append(load(port, requests, options.seconds, 8))
-    rates = {name: statistics.median(rate for rate, _, _ in rounds) for name, rounds in found.items()}
+        for name, (target, requests) in cases.items():
+            found[name].append(load(*target, requests, options.seconds, 8))
+    middle = {
+        name: Round(*(statistics.median(values) for values in zip(*rounds, strict=True)))
+        for name, rounds in found.items()
+    }
+    echoed, by_rows = middle["echo"], middle["fuse, rows"]
     return {
         name: {
-            "per second": round(rates[name], 1),
-            "of echo": round(rates[name] / rates["echo"], 3),
-            "median ms": round(statistics.median(middle for _, middle, _ in rounds), 1),
-            "p99 ms": round(statistics.median(p99 for _, _, p99 in rounds), 1),
+            "per second": round(one.per_second, 1),
+            "of echo": round(one.per_second / echoed.per_second, 3),
+            "of rows": round(one.per_second / by_rows.per_second, 3),
+            "median ms": round(one.median_ms, 1),
+            "p99 ms": round(one.p99_ms, 1),
+            "p99 of echo's": round(one.p99_ms / echoed.p99_ms, 2),
+            "CPU ms per request": round(one.cpu_ms, 3),
+            "per CPU second": round(1000 / one.cpu_ms),
+            "CPU, of echo": round(echoed.cpu_ms / one.cpu_ms, 3),
+            "CPU, of rows": round(by_rows.cpu_ms / one.cpu_ms, 3),
         }
-        for name, rounds in found.items()
+        for name, one in middle.items()
     }
 
 
@@ -194,7 +226,7 @@ def feedback_bodies(n: int, size: int, start: int = 0) -> list[bytes]:
     return bodies
 
 
-def http_feedback(options: argparse.Namespace, port: int) -> dict:
+def http_feedback(options: argparse.Namespace, process: subprocess.Popen, port: int) -> dict:
     """Eight clients, batches of 100 small judged queries, learned from and on disk before each answer."""
     size, per_client = 100, options.batches
     bodies = [feedback_bodies(per_client, size, 1000 * client) for client in range(8)]
@@ -205,14 +237,15 @@ def http_feedback(options: argparse.Namespace, port: int) -> dict:
             connection.send(request_bytes("/v1/feedback", body))
         connection.socket.close()
 
-    begun = time.perf_counter()
+    begun, cpu = time.perf_counter(), cpu_seconds(process)
     threads = [threading.Thread(target=work, args=(own,)) for own in bodies]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    took = time.perf_counter() - begun
-    return {"events": 8 * per_client * size, "per second": round(8 * per_client * size / took)}
+    took, cpu = time.perf_counter() - begun, cpu_seconds(process) - cpu
+    n = 8 * per_client * size
+    return {"events": n, "per second": round(n / took), "per CPU second": round(n / cpu)}
 
 
 def store_only(folder: Path, n_batches: int) -> dict:
@@ -256,35 +289,44 @@ def store_only(folder: Path, n_batches: int) -> dict:
 
 
 def endurance(port: int, process: subprocess.Popen, n_requests: int) -> dict:
-    """Memory and descriptors after many small requests."""
-    body = msgspec.json.encode({"runs": make_lists(random.Random(4), 10, 30)})
-    request = request_bytes("/v1/fuse", body)
+    """Memory and descriptors over many small requests: nine fusions, then one event that is learned from."""
+    runs = make_lists(random.Random(4), 10, 30)
+    fuse = request_bytes("/v1/fuse", msgspec.json.encode({"runs": runs}))
+    relevant = {runs["bm25"][0][0]: 1}
 
-    def sizes() -> tuple[int, int]:
+    def sizes() -> tuple[float, int]:
         pages = int(Path(f"/proc/{process.pid}/statm").read_text().split()[1])
-        return pages * os.sysconf("SC_PAGE_SIZE"), len(list(Path(f"/proc/{process.pid}/fd").iterdir()))
+        n_open = len(list(Path(f"/proc/{process.pid}/fd").iterdir()))
+        return pages * os.sysconf("SC_PAGE_SIZE") / 1e6, n_open
 
-    def work(n: int) -> None:
+    def work(part: int, client: int, n: int) -> None:
         connection = Connection(port)
-        for _ in range(n):
+        for number in range(n):
+            request = fuse
+            if number % 10 == 9:
+                event = {"key": f"{part}-{client}-{number}", "query_id": "q", "runs": runs, "judgments": relevant}
+                request = request_bytes("/v1/feedback", msgspec.json.encode({"events": [event]}))
             connection.send(request)
         connection.socket.close()
 
-    def spread(n: int) -> None:
-        threads = [threading.Thread(target=work, args=(n // 8,)) for _ in range(8)]
+    def spread(part: int, n: int) -> None:
+        threads = [threading.Thread(target=work, args=(part, client, n // 8)) for client in range(8)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
         time.sleep(0.5)
 
-    spread(max(2000, n_requests // 10))
-    before = sizes()
-    spread(n_requests)
-    after = sizes()
+    spread(0, max(2000, n_requests // 10))
+    measured = [sizes()]
+    for part in range(1, 11):
+        spread(part, n_requests // 10)
+        measured.append(sizes())
+        print(f"{part * n_requests // 10:,} requests: {measured[-1]}", file=sys.stderr, flush=True)
+    before, after = measured[0], measured[-1]
     return {
         "requests": n_requests,
-        "memory MB": [round(before[0] / 1e6, 1), round(after[0] / 1e6, 1)],
+        "memory MB": [round(memory, 1) for memory, _ in measured],
         "memory ratio": round(after[0] / before[0], 4),
         "descriptors": [before[1], after[1]],
     }
@@ -311,13 +353,13 @@ def main() -> None:
         run += ["--rate", "0", "--influence", "0"]
         with (
             server(run, service_port, core) as process,
-            server([str(folder / "echo.py"), str(echo_port)], echo_port, core),
+            server([str(folder / "echo.py"), str(echo_port)], echo_port, core) as echo,
         ):
             if options.requests:
                 result["endurance"] = endurance(service_port, process, options.requests)
             else:
-                result["fusing 4 x 1000"] = fusing(options, service_port, echo_port)
-                result["feedback over HTTP"] = http_feedback(options, service_port)
+                result["fusing 4 x 1000"] = fusing(options, (process, service_port), (echo, echo_port))
+                result["feedback over HTTP"] = http_feedback(options, process, service_port)
         if not options.requests:
             if core is not None:
                 os.sched_setaffinity(0, set(cores))

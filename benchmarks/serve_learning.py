@@ -1,10 +1,10 @@
 """What the service's learner reaches beside `auto`, held out, after the same judgments.
 
-    python -m benchmarks.serve_learning [--splits N] [--rankers LIST] [--prior N ...] [COLLECTION ...]
+    python -m benchmarks.serve_learning [--splits N] [--seed N] [--rankers LIST] [--prior N ...] [COLLECTION ...]
 
 Two-fold cross-validation over the judged queries of each collection, averaged over seeded splits. The service
 begins with equal weights and gets the training queries as feedback, a few per request, each once; `auto` sees them
-all.
+all. "relearned" is what the service serves after one POST /v1/relearn at the end, if its guard rail promotes it.
 """
 
 import argparse
@@ -33,9 +33,11 @@ class ServiceFuser(EqualFuser):
 
     method = "service"
 
-    def __init__(self, *, per_request: int = 5, prior_queries: int | None = None, level: int = 1) -> None:
+    def __init__(
+        self, *, per_request: int = 5, prior_queries: int | None = None, level: int = 1, relearn: bool = False
+    ) -> None:
         super().__init__(level=level)
-        self.per_request, self.prior_queries = per_request, prior_queries
+        self.per_request, self.prior_queries, self.relearn = per_request, prior_queries, relearn
 
     def fit(self, aligned: Aligned) -> Self:
         super().fit(aligned)
@@ -50,6 +52,8 @@ class ServiceFuser(EqualFuser):
             lessons = [Lesson(EVENT, "judgments", ("x",), rules, (one,), one) for one in queries]
             if lessons:
                 learner.learn(lessons, 0)
+        if self.relearn:
+            learner.relearn(tuple(AutoFuser(level=self.level).fit(aligned).weights_.tolist()))
         self.weights_ = np.array(learner.champion.vector)
         return self
 
@@ -59,6 +63,7 @@ def main() -> None:
     parser.add_argument("collections", nargs="*", default=["med", "cran", "cisi", "cacm"])
     parser.add_argument("--splits", type=int, default=3)
     parser.add_argument("--rankers", default=",".join(PAPER_RANKERS))
+    parser.add_argument("--seed", type=int, default=100, help="of the first split")
     parser.add_argument("--prior", type=int, nargs="*", default=[1])
     options = parser.parse_args()
     for name in options.collections:
@@ -67,12 +72,10 @@ def main() -> None:
         makers = {"equal": EqualFuser, "auto": AutoFuser}
         for prior in options.prior:
             makers[f"service, prior {prior}"] = lambda prior=prior: ServiceFuser(prior_queries=prior)
+        makers["service, relearned"] = lambda: ServiceFuser(prior_queries=1, relearn=True)
+        seeds = range(options.seed, options.seed + options.splits)
         means = {
-            label: float(
-                np.mean(
-                    [cross_validate(aligned, make, AP, folds=2, seed=100 + s).mean for s in range(options.splits)]
-                )
-            )
+            label: float(np.mean([cross_validate(aligned, make, AP, folds=2, seed=seed).mean for seed in seeds]))
             for label, make in makers.items()
         }
         print(

@@ -18,10 +18,6 @@ from genm.errors import InputError
 from genm.ids import Ids
 from genm.normalizers import Normalizer
 from genm.read import qrels_from_dict, read_qrels, read_run, run_from_dict, write_run
-from genm.records import Collection, Qrels, Run, make_qrels, ranked_run
-
-
-from genm.read import qrels_from_dict, read_qrels, read_run, run_from_dict
 from genm.records import Collection, Provenance, Qrels, Run, make_qrels, merge_qrels, ranked_run
 
 NAMES = ["a", "b", "ab", "é", "z9", "document-10", "document-9", ""]

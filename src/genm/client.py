@@ -167,6 +167,10 @@ class _Calls(ABC, Generic[R]):
         """Make an older version the champion."""
         return self._send(Call("POST", "/v1/rollback", {"version": version, "key": key or new_key()}))
 
+    def relearn(self, *, last: int | None = None, key: str | None = None) -> R:
+        """Learn from the newest stored judgments anew, all together; `last`: how many queries."""
+        return self._send(Call("POST", "/v1/relearn", {"key": key or new_key(), **_given(last=last)}))
+
     def evaluate(self, **options: Any) -> R:
         """Measure weights on the stored judgments; options: versions, weights, measures, last."""
         return self._send(Call("POST", "/v1/evaluate", options))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from genm._math.average_precision import exact_ap, exact_ranks, smooth_ap, smooth_ap_one
+from genm._math.average_precision import QueryGradients, exact_ap, exact_ranks, smooth_ap, smooth_ap_one
 from genm._math.fusion import weighted_sum
 from genm._math.tiles import build_tiles, mean, relabel, take
 from genm.errors import InputError
@@ -289,6 +289,25 @@ def test_one_query_at_a_time_equals_all_at_once(smooth_j):
         )
         assert value == found.value[q]
         np.testing.assert_array_equal(gradient, found.gradient[q])
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    seed=st.integers(0, 10**6),
+    lengths=st.lists(st.integers(1, 200), min_size=1, max_size=6),
+    beta=st.sampled_from([0.0, 30.0, 200.0, 20_000.0]),
+    scale=st.sampled_from([1.0, 1e200]),
+)
+def test_gradients_of_one_query_after_another_have_the_bits_of_each_query_alone(seed, lengths, beta, scale):
+    case = Case(seed, lengths, 4)
+    tiles = build_tiles(case.starts, case.scores * scale, case.relevant, case.n_relevant)
+    draw, gradients = np.random.default_rng(seed), QueryGradients(tiles, beta)
+    for q in range(tiles.n_queries):
+        weights = draw.normal(size=4) * scale
+        alone = smooth_ap(take(tiles, np.array([q])), weights, beta, order=1)
+        value, gradient = gradients.at(q, weights)
+        assert value == alone.value[0]
+        assert gradient.tobytes() == alone.gradient[0].tobytes()
 
 
 def test_bad_options_are_refused():

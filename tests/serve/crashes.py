@@ -3,6 +3,7 @@
     python tests/serve/crashes.py --kills 1000                # kill -9
     python tests/serve/crashes.py --kills 200 --power-cut     # and lose what was written but not flushed
     python tests/serve/crashes.py --kills 50 --postgresql postgresql://...    # one of three replicas each time
+    python tests/serve/crashes.py --pauses 8 --postgresql postgresql://...    # stop a learner, let another go on
 
 A child process opens the store and learns from events of four threads. It notes every acknowledgement in a pipe.
 The parent kills it after a random time, reads the notes, and looks up each of them in the store; every so often the
@@ -29,10 +30,16 @@ if __name__ == "__main__":
 
 from serve.cases import Driver, judged, model
 
+from genm.errors import StoreError
 from genm.serve.learner import Rules
 from genm.serve.replay import check_store
 from genm.serve.server import existing_store, open_store
-from genm.serve.store import SqliteStore
+from genm.serve.store import Session, SqliteStore
+
+try:
+    from genm.serve import postgresql
+except ImportError:  # the extra postgresql is missing
+    postgresql = None
 
 RULES = Rules(influence=None, n_recent=8)
 PAGE = 4096
@@ -224,6 +231,110 @@ def run_replicas(address, kills, *, replicas=3, seed=0, longest=1.0, settle=3.0)
     return len(notes), slowest
 
 
+PAUSES = ("head", "answers", "write", "add_versions", "point")
+"""Calls of a session before which a learner is stopped: it has the lock, and has written no, some or all rows.
+Before `write`, it is stopped halfway through a series of statements, as many rows are written."""
+
+
+def learn_with_a_pause(address, number, method, notes):
+    """Learn from one event, stopped in the middle; note whether it was refused, then what a retry was answered."""
+    driver = Driver(open_store(address))
+    plain = getattr(Session, method)
+
+    def stop_once(session, *words, **options):
+        if session._connection is driver.engine.store._writer:  # not while it reads what others have written
+            setattr(Session, method, plain)
+            if method == "write":
+                session._connection.pgconn.enter_pipeline_mode()
+                session._connection.pgconn.send_query_params(b"SELECT 1", [])
+                session._connection.pgconn.flush()
+            os.kill(os.getpid(), signal.SIGSTOP)
+            time.sleep(0.1)  # another thread may be the one that takes the signal
+        return plain(session, *words, **options)
+
+    setattr(Session, method, stop_once)
+    event = judged(number)
+    try:
+        driver.feedback(event)
+        refused = False
+    except StoreError:
+        refused = True
+    answer = send_until_stored(driver, event)
+    os.write(notes, json.dumps([refused, answer.key, answer.sequence, answer.version]).encode())
+
+
+def send_until_stored(driver, event):
+    """Return the answer to an event that is sent again where the store fails, as clients do.
+
+    A slow machine may need longer than the short time that a test gives a learner.
+    """
+    for _ in range(5):
+        try:
+            return driver.feedback(event).events[0]
+        except StoreError as error:
+            refusal = error
+    raise refusal
+
+
+def one_pause(address, number):
+    """Stop a learner, let another one learn, let the first go on.
+
+    Returns what both were answered, and how long the second one waited.
+    """
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            learn_with_a_pause(address, 1000 + number, PAUSES[number % len(PAUSES)], writing)
+        finally:
+            os._exit(0)
+    os.close(writing)
+    _, status = os.waitpid(child, os.WUNTRACED)
+    assert os.WIFSTOPPED(status), "the child ended before its pause"
+    try:
+        begun = time.monotonic()
+        driver = Driver(open_store(address))
+        answer = send_until_stored(driver, judged(2000 + number))
+        waited = time.monotonic() - begun
+        driver.stop()
+        os.kill(child, signal.SIGCONT)
+        refused, key, *stored = json.loads(os.read(reading, 1 << 16))
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        os.close(reading)
+    assert refused, f"pause {number}: a learner that had lost its lock was acknowledged"
+    assert stored[0] > answer.sequence, f"pause {number}: it wrote before the learner that took over"
+    return {answer.key: [answer.sequence, answer.version], key: stored}, waited
+
+
+def run_pauses(address, pauses, *, idle_ms=None):
+    """Stop learners inside their transactions; returns how long the next one waited at most.
+
+    Raises AssertionError where a stopped one wrote what it had learned from old weights, or the replay differs.
+    """
+    os.environ["GENM_THREADS"] = "1"
+    driver = Driver(open_store(address), model(), RULES)
+    driver.feedback(judged(0, key="first"))  # everything is compiled before the first fork
+    driver.stop()
+    if idle_ms is not None:
+        postgresql.IDLE_MS = idle_ms
+    slowest, known = 0.0, {}
+    for number in range(pauses):
+        answers, waited = one_pause(address, number)
+        known |= answers
+        slowest = max(slowest, waited)
+    with existing_store(address) as store:
+        with store.snapshot() as session:
+            found = session.answers(known)
+        checked = check_store(store)
+    assert {key: [one.sequence, one.version] for key, one in found.items()} == known
+    assert checked.faults == (), checked.faults
+    told = f"{pauses} learners stopped in their transactions, none wrote after another had taken over"
+    print(f"{told}, replay equal; the next one learned after at most {slowest:.1f} s", flush=True)
+    return slowest
+
+
 def build_shadow_library(folder):
     """Compile the library; None where there is no compiler."""
     compiler = shutil.which("cc") or shutil.which("gcc")
@@ -253,10 +364,15 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--power-cut", action="store_true")
     parser.add_argument("--postgresql", help="address of a database that three replicas share")
+    parser.add_argument("--pauses", type=int, default=0, help="with --postgresql: stop learners instead")
+    parser.add_argument("--idle-ms", type=int, help="after how long a stopped learner loses its lock")
     parser.add_argument("--settle", type=float, default=3.0, help="seconds before the first kill, after the last")
     parser.add_argument("--folder")
     parser.add_argument("--under-shadow", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.postgresql and options.pauses:
+        run_pauses(options.postgresql, options.pauses, idle_ms=options.idle_ms)
+        return
     if options.postgresql:
         run_replicas(options.postgresql, options.kills, seed=options.seed, settle=options.settle)
         return

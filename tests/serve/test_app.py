@@ -8,13 +8,16 @@ pytest.importorskip("uvicorn", reason="needs the extra serve")
 
 import msgspec
 import numpy as np
-from serve.cases import RANKERS, judged, lists, model
+from serve.cases import RANKERS, judged, lists, model, poisoned
 
+from genm.align import align_runs
 from genm.evaluate import evaluate_run
+from genm.learn.auto import AutoFuser
 from genm.read import qrels_from_dict, run_from_dict
 from genm.serve.http import Limits
 from genm.serve.interleaving import team_draft
 from genm.serve.learner import Rules
+from genm.serve.replay import check_store
 
 RUNS = lists(random.Random(5))
 COLUMNS = {
@@ -183,6 +186,14 @@ def test_bad_events_are_refused_and_nothing_is_stored(service, change, place):
     assert answer.status_code == 422, answer.text
     assert answer.json()["error"]["place"] == place
     assert service.engine.status.sequence == 2
+
+
+def test_of_several_wrong_events_the_first_is_named(service):
+    twice = judged(2, runs={**RUNS, "dense": [RUNS["dense"][0]] * 2})
+    unknown = judged(3, runs={**RUNS, "other": RUNS["dense"]})
+    for events, place in (((judged(1), twice, unknown), ".dense"), ((judged(1), unknown, twice), "")):
+        answer = service.feedback(*events)
+        assert (answer.status_code, answer.json()["error"]["place"]) == (422, f"body.events[1].runs{place}")
 
 
 def test_one_key_twice_in_a_request_is_refused(service):
@@ -359,8 +370,8 @@ def test_the_description_names_every_path(service):
     described = service.http.get("/openapi.json").json()
     assert described["openapi"] == "3.1.0"
     assert set(described["paths"]) == {
-        "/v1/fuse", "/v1/feedback", "/v1/weights", "/v1/versions", "/v1/rollback", "/v1/evaluate", "/v1/interleave",
-        "/v1/overview", "/v1/stream", "/metrics", "/healthz", "/readyz",
+        "/v1/fuse", "/v1/feedback", "/v1/weights", "/v1/versions", "/v1/rollback", "/v1/relearn", "/v1/evaluate",
+        "/v1/interleave", "/v1/overview", "/v1/stream", "/metrics", "/healthz", "/readyz",
     }  # fmt: skip
 
 
@@ -373,3 +384,40 @@ def test_the_overview_has_what_the_page_shows(service):
     assert [event["sequence"] for event in found["events"]] == list(range(14, 0, -1))
     assert found["may_roll_back"] is True
     assert "/v1/feedback" in found["latency_ms"]
+
+
+def test_learning_anew_gives_the_weights_of_auto_and_is_replayed(service):
+    assert service.post("/v1/relearn", {"key": "early"}).json()["error"]["code"] == "no-judgments"
+    events = [judged(number) for number in range(12)]
+    for start in range(0, 12, 4):
+        service.feedback(*events[start : start + 4])
+    answer = service.post("/v1/relearn", {"key": "anew"})
+    assert answer.json() == {"key": "anew", "sequence": 15, "version": 5}
+    assert service.post("/v1/relearn", {"key": "anew"}).json() == answer.json(), "a retry changes nothing"
+    assert service.post("/v1/relearn", {"key": "anew", "last": 5}).status_code == 409
+    runs = {
+        name: run_from_dict({event.query_id: dict(event.runs[name]) for event in events}, name=name)
+        for name in RANKERS
+    }
+    qrels = qrels_from_dict({event.query_id: event.judgments for event in events})
+    expected = AutoFuser().fit(align_runs(runs, qrels)).weights_
+    served = service.http.get("/v1/weights").json()
+    assert served["version"] == served["champion"] == 5
+    assert list(served["weights"].values()) == pytest.approx(expected, abs=1e-12)
+    newest = service.http.get("/v1/versions", params={"limit": 1}).json()["versions"][0]
+    assert (newest["reason"], newest["promoted"]) == ("relearn", True)
+    service.feedback(judged(20))
+    assert service.http.get("/v1/weights").json()["version"] == 6, "the stream goes on from it"
+    assert check_store(service.engine.store).faults == ()
+
+
+def test_weights_learned_anew_that_lose_on_recent_queries_are_not_served(start):
+    service = start(rules=Rules(influence=None, max_ap_loss=0.0, n_recent=8))
+    service.feedback(*(poisoned(number) for number in range(40)))
+    service.feedback(*(judged(number) for number in range(100, 108)))
+    best = service.post("/v1/relearn", {"key": "newest", "last": 8}).json()["version"]
+    worse = service.post("/v1/relearn", {"key": "all"}).json()["version"]
+    versions = service.http.get("/v1/versions").json()
+    assert worse == best == versions["champion"] == versions["latest"] - 1
+    assert not versions["versions"][0]["promoted"]
+    assert check_store(service.engine.store).faults == ()

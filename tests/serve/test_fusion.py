@@ -85,6 +85,18 @@ def test_the_order_of_documents_is_free(problem):
     assert fused[first].tolist() == fused_too[second].tolist()
 
 
+@given(st.lists(problems(), min_size=1, max_size=4))
+def test_queries_joined_together_are_as_if_each_came_alone(several):
+    fusion = Fusion(several[0][0])
+    queries = [in_form(runs, columns=bool(number % 2)) for number, (_, runs) in enumerate(several)]
+    together = fusion.join_all([(runs, f"event {number}") for number, runs in enumerate(queries)])
+    for found, runs in zip(together, queries, strict=True):
+        alone = fusion.join(runs, in_order=True)
+        assert found.doc_ids == alone.doc_ids
+        for name in ("raw", "retrieved", "scores"):
+            assert getattr(found, name).tobytes() == getattr(alone, name).tobytes()
+
+
 MODEL = Model(NAMES, (0.5, 0.3, 0.2), (Normalizer(),) * 3, (None, 2, None), "given", "AP")
 GOOD = {name: [("x", 1.0), ("y", 2.0)] for name in NAMES}
 
@@ -112,6 +124,12 @@ def test_lists_that_cannot_be_fused_are_refused(runs, rankers, message):
         Fusion(MODEL).join(runs, rankers)
     assert message in str(caught.value)
     assert caught.value.status == 422
+
+
+def test_of_queries_joined_together_the_list_with_a_document_twice_is_named():
+    twice = {**GOOD, "c": [("x", 1.0), ("x", 2.0)]}
+    with pytest.raises(RequestError, match=r"event 1\.c: expected each document once; found 'x' twice"):
+        Fusion(MODEL).join_all([(GOOD, "event 0"), (twice, "event 1"), (twice, "event 2")])
 
 
 def test_scores_that_overflow_are_refused():

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -17,6 +18,7 @@ from genm.serve.learner import Rules
 from genm.serve.messages import Impression
 from genm.serve.replay import check_store
 from genm.serve.server import copy_to, existing_store, open_store
+from genm.serve.store import Session
 
 psycopg = pytest.importorskip("psycopg", reason="needs the extra postgresql")
 
@@ -137,3 +139,56 @@ def test_killed_replicas_lose_nothing(postgresql):
     assert done.returncode == 0, done.stderr
     assert "replay equal" in done.stdout
     print(done.stdout)
+
+
+def test_a_learner_that_was_stopped_cannot_write_after_another_took_over(postgresql):
+    address = postgresql()
+    with psycopg.connect(address, autocommit=True) as connection:  # the service must not depend on this default
+        connection.execute(
+            f"ALTER DATABASE {connection.info.dbname} SET default_transaction_isolation = 'serializable'"
+        )
+    done = subprocess.run(
+        [sys.executable, crashes.__file__, "--pauses", "5", "--idle-ms", "1500", "--postgresql", address],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "5 learners stopped in their transactions, none wrote after another had taken over" in done.stdout
+
+
+def test_the_isolation_that_a_database_has_by_default_does_not_matter(postgresql):
+    address = postgresql()
+    with psycopg.connect(address, autocommit=True) as connection:
+        name = connection.info.dbname
+        connection.execute(f"ALTER DATABASE {name} SET default_transaction_isolation = 'repeatable read'")
+    replicas = [replica(address, given=model(), rules=RULES), replica(address)]
+    with ThreadPoolExecutor(2) as pool:
+        done = [pool.submit(replicas[number % 2].feedback, judged(number)) for number in range(20)]
+        sequences = sorted(one.result().events[0].sequence for one in done)
+    assert sequences == list(range(3, 23))
+    for one in replicas:
+        one.stop()
+
+
+def test_a_connection_that_dies_in_a_transaction_leaves_nothing_and_frees_the_lock(postgresql, monkeypatch):
+    address = postgresql()
+    first, second = replica(address, given=model(), rules=RULES), replica(address)
+    first.feedback(judged(1))
+    before, plain = first.status.sequence, Session.point
+
+    def cut_off(session, **options):
+        plain(session, **options)
+        monkeypatch.setattr(Session, "point", plain)
+        with psycopg.connect(address, autocommit=True) as connection:
+            connection.execute("SELECT pg_terminate_backend(%s)", (session._connection.info.backend_pid,))
+
+    monkeypatch.setattr(Session, "point", cut_off)
+    with pytest.raises(StoreError, match="expected a store that can be written"):
+        first.feedback(judged(2))
+    begun = time.monotonic()
+    assert second.feedback(judged(3)).events[0].sequence == before + 1
+    assert time.monotonic() - begun < 5.0
+    assert first.feedback(judged(2)).events[0].sequence == before + 2
+    first.stop()
+    second.stop()
+    with existing_store(address) as store:
+        assert check_store(store).faults == ()

@@ -1,5 +1,6 @@
 """The service as it is started: by the command line, with TLS, with slow clients, and stopped by a signal."""
 
+import gc
 import os
 import re
 import shutil
@@ -297,3 +298,16 @@ def test_a_full_disk_is_a_503(folder):
         process.communicate()
     with server.existing_store(str(folder / "model.sqlite")) as store, store.snapshot() as session:
         assert set(session.answers(f"k{number}" for number in range(30))) >= set(acknowledged)
+
+
+def test_the_garbage_collector_is_left_as_it_was():
+    before = gc.get_threshold()
+    try:
+        gc.set_threshold(700, 10, 10)
+        with server.short_collections():
+            assert gc.get_threshold() == (20_000, 10, 10)
+            assert gc.get_freeze_count() > 10_000
+        assert gc.get_threshold() == (700, 10, 10)
+        assert gc.get_freeze_count() == 0
+    finally:
+        gc.set_threshold(*before)

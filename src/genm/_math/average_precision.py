@@ -118,6 +118,30 @@ def smooth_ap_one(
     return float(found.value[0]), found.gradient[0]
 
 
+class QueryGradients:
+    """Smoothed average precision and gradient of one query after another, under weights that change in between.
+
+    The bits are those of `smooth_ap` on each query alone; what does not depend on the weights is prepared once.
+    """
+
+    def __init__(self, tiles: Tiles, beta: float) -> None:
+        self._tiles, self._beta, self._store = tiles, beta, store_of(tiles)
+        spans = (tiles.tile_spans, tiles.relevant_spans)
+        n_tiles, n = (int((span[:, 1] - span[:, 0]).max(initial=0)) for span in spans)
+        self._ranks = _working_memory(n_tiles, n, keep=True)
+        self._value, self._gradient = np.empty(tiles.n_queries), np.empty((tiles.n_queries, tiles.n_rankers))
+
+    def at(self, q: int, weights: Floats) -> tuple[float, Floats]:
+        """Return the value of query q, and its gradient in the weights."""
+        scaled, exponent = scale_weights(self._tiles, weights)
+        sharpness = self._beta
+        if self._tiles.exponent + exponent:
+            sharpness = _times(np.float64(self._beta), 1.0, self._tiles.exponent + exponent).item()
+        rank_range(q, q + 1, self._store, scaled, sharpness, TAIL, self._ranks, self._value)
+        gradient_range(q, q + 1, self._store, self._ranks, sharpness, self._gradient)
+        return float(self._value[q]), _times(self._gradient[q], self._beta, self._tiles.exponent)
+
+
 def _sum_hessians(sums: HessianSums, beta: float, exponent: int) -> Floats:
     """Return the mean Hessian with both triangles and both factors b."""
     total = float(sums.query_weights.sum())
@@ -155,10 +179,15 @@ def blocks_of(tiles: Tiles, low: int, high: int, *, keep: bool = False) -> tuple
     if (low, high) not in tiles.derived:
         tiles.derived[low, high] = _cut_into_blocks(tiles, low, high)
     blocks, n_tiles, n = tiles.derived[low, high]
+    return blocks, _working_memory(n_tiles, n, keep=keep)
+
+
+def _working_memory(n_tiles: int, n: int, *, keep: bool) -> Ranks:
+    """Return arrays for a block of so many tiles and relevant documents."""
     s, J, R, W = np.empty((4, n + _ROOM))
     G = np.empty((1 + (_ROWS_PER_TILE * n_tiles if keep else 0), TILE))
     order, cuts = np.empty(n, np.int64), np.empty((n_tiles, 5), np.int64)
-    return blocks, Ranks(order, s, J, R, W, np.empty((n_tiles, 65)), cuts, G)
+    return Ranks(order, s, J, R, W, np.empty((n_tiles, 65)), cuts, G)
 
 
 def _cut_into_blocks(tiles: Tiles, low: int, high: int) -> tuple[list[tuple[int, int]], int, int]:

@@ -6,7 +6,7 @@ from typing import Self
 
 import numpy as np
 
-from genm._math.average_precision import smooth_ap
+from genm._math.average_precision import QueryGradients
 from genm._math.linear_algebra import dot
 from genm._math.parallel import over_items
 from genm._math.simplex_optimizers import as_distribution, project_to_simplex
@@ -105,10 +105,10 @@ class OnlineFuser(Fuser):
         return self
 
     def _pass_over(self, tiles: Tiles) -> None:
+        gradients = QueryGradients(tiles, self.beta_)
         for q in range(tiles.n_queries):
-            one = smooth_ap(take(tiles, np.array([q])), self.raw_weights_, self.beta_, order=1)
-            self._step(one.gradient[0] * tiles.query_weights[q])
-            self.objective_ = float(one.value[0])
+            self.objective_, gradient = gradients.at(q, self.raw_weights_)
+            self._step(gradient * tiles.query_weights[q])
         self.weights_ = as_distribution(self._served())
 
     @classmethod

@@ -29,6 +29,7 @@ from genm.serve.messages import (
     FuseRequest,
     InterleaveAnswer,
     InterleaveRequest,
+    RelearnRequest,
     RequestError,
     RollbackRequest,
     VersionsAnswer,
@@ -98,6 +99,8 @@ class Application:
              {"parameters": page}),
             (self._roll_back, "POST", "/v1/rollback", "Go back to a version.", ActionAnswer,
              {"body": RollbackRequest, "role": "admin"}),
+            (self._relearn, "POST", "/v1/relearn", "Learn from the stored judgments anew.", ActionAnswer,
+             {"body": RelearnRequest, "role": "admin"}),
             (self._evaluate, "POST", "/v1/evaluate", "Measure weights on the stored judgments.", EvaluateAnswer,
              {"body": EvaluateRequest}),
             (self._interleave, "POST", "/v1/interleave", "Interleave the lists of two versions.", InterleaveAnswer,
@@ -218,6 +221,9 @@ class Application:
 
     async def _roll_back(self, caller: Caller, given: tuple[Body, bytes], _: Request) -> ActionAnswer:
         return await self.service.roll_back(caller, given[0].read(given[1]))
+
+    async def _relearn(self, caller: Caller, given: tuple[Body, bytes], _: Request) -> ActionAnswer:
+        return await self.service.relearn(caller, given[0].read(given[1]))
 
     async def _evaluate(self, _: Caller, given: tuple[Body, bytes], __: Request) -> EvaluateAnswer:
         body = given[0].read(given[1])

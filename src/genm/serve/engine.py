@@ -27,6 +27,8 @@ from genm.serve.messages import (
     EventAnswer,
     FeedbackAnswer,
     FeedbackEvent,
+    Relearned,
+    RelearnRequest,
     RequestError,
     RollbackRequest,
     WeightsRequest,
@@ -61,12 +63,14 @@ class Feedback:
 
 @dataclass(slots=True)
 class Action:
-    """A rollback, or weights that an administrator sets."""
+    """A rollback, weights that an administrator sets, or weights learned anew."""
 
     actor: str
-    request: RollbackRequest | WeightsRequest
+    request: RollbackRequest | WeightsRequest | RelearnRequest
     vector: tuple[float, ...] = ()
-    """The weights to set, in the order of the model's rankers."""
+    """The weights to take over, in the order of the model's rankers."""
+    relearned: Relearned | None = None
+    """What was learned, and from what; only where the request asks for it."""
     done: "Future[ActionAnswer]" = field(default_factory=Future)
 
     @property
@@ -77,7 +81,8 @@ class Action:
     @property
     def kind(self) -> str:
         """Return the kind of event that it leaves in the log."""
-        return "rollback" if isinstance(self.request, RollbackRequest) else "weights"
+        kinds = {RollbackRequest: "rollback", WeightsRequest: "weights", RelearnRequest: "relearn"}
+        return kinds[type(self.request)]
 
     def __len__(self) -> int:
         return 1
@@ -161,11 +166,9 @@ class Engine:
         """Let a copy of the learner take the steps, so that everything is compiled; nothing is kept."""
         Learner(self.model, self.rules).learn(lessons, 0)
 
-    def judged_query(self, row: EventRow) -> Aligned:
-        """Return the judged query of a stored event."""
-        judged = _lesson(self.lessons, row).judged
-        assert judged is not None
-        return judged
+    def judged_queries(self, rows: Sequence[EventRow]) -> list[Aligned]:
+        """Return the judged queries of stored events."""
+        return judged_queries(self.lessons, rows)
 
     def submit(self, work: Work) -> None:
         """Hand over a request; its future holds the answer once everything is on disk."""
@@ -286,10 +289,7 @@ class Engine:
         learner = Learner(decode_model(model_event.body), msgspec.json.decode(rules_event.body, type=Rules))
         self._learner, self._sequence = learner, head.sequence
         lessons = Lessons(learner.model, learner.rules)
-        for row in session.judged_events(learner.rules.n_recent):
-            judged = _lesson(lessons, row).judged
-            assert judged is not None
-            learner.recent.add(judged)
+        learner.recent.add(judged_queries(lessons, session.judged_events(learner.rules.n_recent)))
         for clients, minute, moved in session.movements(_INFLUENCE_MINUTES):
             learner.influence.add(msgspec.json.decode(clients, type=list[str]), minute * 60_000, moved)
         self._ap_values.clear()
@@ -304,9 +304,7 @@ class Engine:
             learner.set_rules(msgspec.json.decode(row.body, type=Rules))
         if row.ap is not None:
             self._ap_values.append((row.sequence, row.ap))
-            judged = _lesson(Lessons(learner.model, learner.rules), row).judged
-            assert judged is not None
-            learner.recent.add(judged)
+            learner.recent.add(judged_queries(Lessons(learner.model, learner.rules), [row]))
         if row.moved:
             learner.influence.add(msgspec.json.decode(row.clients, type=list[str]), row.received, row.moved)
         self._sequence = row.sequence
@@ -386,8 +384,8 @@ class _Batch:
 
     def _action(self, work: Action) -> ActionAnswer:
         engine, learner, request = self._engine, self._learner, work.request
-        body = msgspec.json.encode(request)
-        digest = _digest(work.kind, body)
+        body = msgspec.json.encode(work.relearned or request)
+        digest = _digest(work.kind, msgspec.json.encode(request))  # what a retry sends again
         key = request.key
         self._check_key(key, digest)
         if key not in self._known:
@@ -396,11 +394,14 @@ class _Batch:
                 target = self._version(request.version)
                 learner.roll_back(target)
                 detail = f"to version {request.version}"
-            else:
+            elif isinstance(request, WeightsRequest):
                 update = learner.set_weights(work.vector)
                 detail = f"as version {update.weights.version}"
+            else:
+                update = learner.relearn(work.vector)
+                detail = f"as version {update.weights.version}, {'' if update.promoted else 'not '}promoted"
             engine._sequence += 1
-            version = learner.champion.version
+            version = learner.current.version
             row = EventRow(
                 sequence=engine._sequence,
                 request=engine._sequence,
@@ -417,7 +418,7 @@ class _Batch:
             )
             self._events.append(row)
             if update is not None:
-                self._add_version(update, "set")
+                self._add_version(update, "set" if work.kind == "weights" else work.kind)
             self._audit.append(AuditRow(self._now, work.actor, work.kind, detail))
             self._known[key] = Answer(key, digest, engine._sequence, version, "done")
         stored = self._known[key]
@@ -512,6 +513,13 @@ def decode_model(body: bytes) -> Model:
     return model_from_json(msgspec.json.decode(body), "the store's model")
 
 
-def _lesson(lessons: Lessons, row: EventRow) -> Lesson:
+def stored_event(row: EventRow) -> tuple[FeedbackEvent, tuple[str, ...], str]:
+    """Return a stored event with its clients and its place, as `Lessons.prepare_all` takes it."""
     event = msgspec.json.decode(row.body, type=FeedbackEvent)
-    return lessons.prepare(event, tuple(msgspec.json.decode(row.clients, type=list[str])), "stored", {})
+    return event, tuple(msgspec.json.decode(row.clients, type=list[str])), f"event {row.sequence}"
+
+
+def judged_queries(lessons: Lessons, rows: Sequence[EventRow]) -> list[Aligned]:
+    """Return the judged queries of stored events."""
+    ready = lessons.prepare_all([stored_event(row) for row in rows], {}) if rows else []
+    return [lesson.judged for lesson in ready if lesson.judged is not None]

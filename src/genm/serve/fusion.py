@@ -5,10 +5,10 @@ are sorted only where the order of rows can change a result: for normalisers tha
 among documents whose fused scores are equal.
 """
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, count
+from itertools import chain, pairwise
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,10 +22,13 @@ from genm.grouping import TEXT
 from genm.ids import Ids
 from genm.model import Model
 from genm.normalizers import kernel_rules
-from genm.serve.messages import Columns, Rows, check_names, invalid, read_list, repeated
+from genm.serve.messages import Columns, RequestError, Rows, check_names, invalid, read_list, repeated
 
 _ORDER_MATTERS = frozenset(("sum", "zscore", "l2", "rank", "reciprocal"))
 """Normalisers that add up a list's scores, or break ties in it: rows must stand by doc id downwards."""
+
+_List: TypeAlias = tuple[Sequence[str], Sequence[float]]
+"""One ranker's documents and their scores."""
 
 _NO_IDS = Ids.of(())
 _ONE_QUERY = Ids.of(("q",))
@@ -52,7 +55,7 @@ class QueryScores:
                 "larger ones",
                 "Normalise them, or scale the weights down.",
             )
-        order = np.argsort(-fused, kind="stable")
+        order = np.argsort(-fused, kind="stable" if self.is_sorted else None)
         if not self.is_sorted:
             _break_ties(order, fused, self.doc_ids)
         return order[:top], fused
@@ -84,28 +87,64 @@ class Fusion:
         `in_order` sorts the documents by id downwards even where no result depends on it.
         """
         names = self._names(runs, rankers, place)
-        lists = []
+        lists = self._lists(runs, names, place)
+        is_sorted = self._sorts or in_order
+        docs, rows = (_number_in_order if is_sorted else _number_as_they_come)([doc_ids for doc_ids, _ in lists])
+        columns = [self._column[name] for name in names]
+        raw, retrieved = self._table(len(docs), rows, lists, columns)
+        if np.count_nonzero(retrieved) != len(rows):
+            raise _repeated_in(lists, names, place)
+        normalized = scale_lists(raw, retrieved, np.array([0, len(docs)], np.int64), self._rules)
+        if len(names) < len(self._column):
+            normalized[:, [k for name, k in self._column.items() if name not in names]] = 0.0
+        return QueryScores(docs, is_sorted, raw, retrieved, normalized)
+
+    def join_all(self, queries: Sequence[tuple[Mapping[str, Rows | Columns], str]]) -> list[QueryScores]:
+        """Return what `join` gives for the runs of each query, in order and of all rankers; each with its place."""
+        docs_of, rows, lists, starts = [], list[NDArray[np.int64]](), list[_List](), [0]
+        columns = list(range(len(self._column)))
+        for runs, place in queries:
+            own = self._lists(runs, self._names(runs, None, place), place)
+            docs, own_rows = _number_in_order([doc_ids for doc_ids, _ in own])
+            docs_of.append(docs)
+            rows.append(own_rows + starts[-1])
+            starts.append(starts[-1] + len(docs))
+            lists += own
+        raw, retrieved = self._table(starts[-1], np.concatenate(rows), lists, columns * len(queries))
+        if np.count_nonzero(retrieved) != sum(map(len, rows)):
+            for (_, place), number in zip(queries, range(0, len(lists), len(columns)), strict=True):
+                own = lists[number : number + len(columns)]
+                if any(len(set(doc_ids)) < len(doc_ids) for doc_ids, _ in own):
+                    raise _repeated_in(own, self.model.rankers, place)
+        normalized = scale_lists(raw, retrieved, np.array(starts, np.int64), self._rules)
+        return [
+            QueryScores(docs, True, raw[first:last], retrieved[first:last], normalized[first:last])  # noqa: FBT003
+            for docs, (first, last) in zip(docs_of, pairwise(starts), strict=True)
+        ]
+
+    def _lists(self, runs: Mapping[str, Rows | Columns], names: Sequence[str], place: str) -> list["_List"]:
+        """Return the documents and scores of each ranker, as deep as the model reads them."""
+        found = []
         for name in names:
             doc_ids, scores = read_list(f"{place}.{name}", runs[name])
             if self.model.normalizers[self._column[name]].ties == "given":
                 doc_ids, scores = _in_given_order(doc_ids, scores)
-            depth = self.model.depths[self._column[name]]
-            lists.append(_cut(doc_ids, scores, depth, f"{place}.{name}"))
-        is_sorted = self._sorts or in_order
-        docs, rows_of = _number_documents([doc_ids for doc_ids, _ in lists], in_order=is_sorted)
-        raw = np.zeros((len(docs), len(self._column)))
+            found.append(_cut(doc_ids, scores, self.model.depths[self._column[name]], f"{place}.{name}"))
+        return found
+
+    def _table(
+        self, n_docs: int, rows: NDArray[np.int64], lists: Sequence["_List"], columns: Sequence[int]
+    ) -> tuple[Floats, NDArray[np.bool_]]:
+        """Return the scores by row and ranker, and which of them are given; `columns` names each list's ranker."""
+        raw = np.zeros((n_docs, len(self._column)))
         retrieved = np.zeros(raw.shape, np.bool_)
-        for name, (doc_ids, scores), rows in zip(names, lists, rows_of, strict=True):
-            k = self._column[name]
-            raw[rows, k] = scores
-            retrieved[rows, k] = True
-            if np.count_nonzero(retrieved[:, k]) != len(doc_ids):
-                raise repeated(f"{place}.{name}", doc_ids)
-        starts = np.array([0, len(docs)], np.int64)
-        normalized = scale_lists(raw, retrieved, starts, self._rules)
-        absent = [k for name, k in self._column.items() if name not in names]
-        normalized[:, absent] = 0.0
-        return QueryScores(docs, is_sorted, raw, retrieved, normalized)
+        sizes = [len(scores) for _, scores in lists]
+        cells = rows * len(self._column) + np.repeat(columns, sizes)
+        raw.reshape(-1)[cells] = np.fromiter(
+            chain.from_iterable(scores for _, scores in lists), np.float64, len(cells)
+        )
+        retrieved.reshape(-1)[cells] = True
+        return raw, retrieved
 
     def group_of(self, group: str | None, text: str | None, columns: Mapping[str, str] | None) -> str | None:
         """Return the query's group if the model has weights for it, given or found by the model's rules."""
@@ -171,19 +210,31 @@ class Fusion:
         return [name for name in known if name in wanted]
 
 
-def _number_documents(lists: list[list[str]], *, in_order: bool) -> tuple[list[str], list[NDArray[np.int64]]]:
-    """Return the different documents of all lists, and for each list the numbers of its documents."""
-    number: dict[str, int]
-    if in_order:
-        docs = sorted(set(chain.from_iterable(lists)), reverse=True)
-        number = dict(zip(docs, range(len(docs)), strict=True))
-    else:
-        number = defaultdict(count().__next__)  # a new document takes the next number
-    rows = [np.fromiter(map(number.__getitem__, doc_ids), np.int64, len(doc_ids)) for doc_ids in lists]
-    return list(number), rows
+def _number_in_order(lists: Sequence[Sequence[str]]) -> tuple[list[str], NDArray[np.int64]]:
+    """Return the different documents of all lists by id downwards, and the number of each list's documents."""
+    docs = sorted(set(chain.from_iterable(lists)), reverse=True)
+    number = dict(zip(docs, range(len(docs)), strict=True))
+    numbers = map(number.__getitem__, chain.from_iterable(lists))
+    return docs, np.fromiter(numbers, np.int64, sum(map(len, lists)))
 
 
-def _in_given_order(doc_ids: list[str], scores: list[float]) -> tuple[list[str], list[float]]:
+def _number_as_they_come(lists: Sequence[Sequence[str]]) -> tuple[list[str], NDArray[np.int64]]:
+    """Return the different documents of all lists as they come, and the number of each list's documents."""
+    n, first_at = sum(map(len, lists)), dict[str, int]()
+    first = np.fromiter(map(first_at.setdefault, chain.from_iterable(lists), range(n)), np.int64, n)
+    number = np.cumsum(first == np.arange(n)) - 1
+    return list(first_at), number[first]
+
+
+def _repeated_in(lists: Sequence["_List"], names: Sequence[str], place: str) -> RequestError:
+    """Return the refusal of the first list that holds a document twice."""
+    name, doc_ids = next(
+        (name, doc_ids) for name, (doc_ids, _) in zip(names, lists, strict=True) if len(set(doc_ids)) < len(doc_ids)
+    )
+    return repeated(f"{place}.{name}", doc_ids)
+
+
+def _in_given_order(doc_ids: Sequence[str], scores: Sequence[float]) -> _List:
     """Return a list ranked, equal scores in the order of the request and told apart, as `Run.in_given_order`."""
     values = np.array(scores, np.float64)
     order = np.argsort(-values, kind="stable")
@@ -191,7 +242,7 @@ def _in_given_order(doc_ids: list[str], scores: list[float]) -> tuple[list[str],
     return [doc_ids[i] for i in order.tolist()], told_apart.tolist()
 
 
-def _cut(doc_ids: list[str], scores: list[float], depth: int | None, place: str) -> tuple[list[str], list[float]]:
+def _cut(doc_ids: Sequence[str], scores: Sequence[float], depth: int | None, place: str) -> _List:
     """Keep a list's first `depth` documents: by score downwards, ties by id downwards."""
     if depth is None or len(doc_ids) <= depth:
         return doc_ids, scores

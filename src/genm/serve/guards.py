@@ -65,9 +65,13 @@ class RecentQueries:
         """Return the queries, the oldest first."""
         return list(self._queries)
 
-    def add(self, query: Aligned) -> None:
-        """Add a query; the oldest one leaves where there are too many."""
-        self._queries.append(query)
+    def add(self, queries: Sequence[Aligned]) -> None:
+        """Add queries in their order; the oldest ones leave where there are too many."""
+        size = self._queries.maxlen or 0
+        for query in queries[-size:]:
+            # a copy: the arrays may be parts of those of a whole request, which must not stay in memory
+            tables = {name: getattr(query, name).copy() for name in ("raw", "retrieved", "scores")}
+            self._queries.append(replace(query, **tables))
         self._evaluator = None
 
     def mean_ap(self, weights: Floats) -> float | None:

@@ -17,10 +17,10 @@ from genm.align import Aligned
 from genm.learn import OnlineFuser
 from genm.learn.objectives import beta_of
 from genm.model import Model, OnlineState
-from genm.serve.fusion import Fusion
+from genm.serve.fusion import Fusion, QueryScores
 from genm.serve.guards import Influence, RecentQueries, average_precisions, merge_queries, moved_distance
 from genm.serve.interleaving import credit, team_draft
-from genm.serve.messages import FeedbackEvent, Outcome, invalid, kinds_of
+from genm.serve.messages import FeedbackEvent, Outcome, RequestError, invalid, kinds_of
 
 N_AP_VALUES = 512
 """How many of the newest AP values the running mean and the test for drift read."""
@@ -118,8 +118,7 @@ class Learner:
         """Learn by other rules from now on."""
         if rules.n_recent != self.rules.n_recent:
             recent = RecentQueries(rules.n_recent, self.model.relevance_level)
-            for query in self.recent.queries():
-                recent.add(query)
+            recent.add(self.recent.queries())
             self.recent = recent
         self.rules = rules
 
@@ -144,8 +143,7 @@ class Learner:
         update = None
         if any(result.outcome == "learned" for result in results):
             update = self._new_version(tuple(at.vector.tolist()), at.state)
-        for query in judged:
-            self.recent.add(query)
+        self.recent.add(judged)
         return results, update
 
     def _learn_group(
@@ -215,7 +213,7 @@ class Learner:
         made, parent = Weights(self.n_versions, vector, state), self.current.version
         before = self.recent.mean_ap(np.array(self.champion.vector))
         after = self.recent.mean_ap(np.array(vector))
-        promoted = before is None or after is None or after >= before - self.rules.max_ap_loss
+        promoted = self._passes(before, after)
         self.current = made
         if promoted:
             self.champion = made
@@ -227,6 +225,17 @@ class Learner:
 
     def set_weights(self, vector: tuple[float, ...]) -> Update:
         """Make given weights a version and the champion; the stream goes on from them."""
+        return self._take_over(vector, is_free=True)
+
+    def relearn(self, vector: tuple[float, ...]) -> Update:
+        """Make weights that were learned from the stored judgments a version.
+
+        It is promoted, and the stream goes on from it, unless it loses too much AP on the recent queries.
+        """
+        return self._take_over(vector, is_free=False)
+
+    def _take_over(self, vector: tuple[float, ...], *, is_free: bool) -> Update:
+        """Make weights from outside the stream a version; `is_free` promotes them whatever they lose."""
         state = self.current.state
         if state is not None and state.schedule == "adaptive":
             gradients, total = state.memory[:2]
@@ -235,10 +244,16 @@ class Learner:
             state = replace(state, raw_weights=vector)
         before = self.recent.mean_ap(np.array(self.champion.vector))
         after = self.recent.mean_ap(np.array(vector))
+        promoted = is_free or self._passes(before, after)
         self.n_versions += 1
         made, parent = Weights(self.n_versions, vector, state), self.current.version
-        self.current = self.champion = made
-        return Update(made, parent, promoted=True, recent_ap=after, champion_recent_ap=before)
+        if promoted:
+            self.current = self.champion = made
+        return Update(made, parent, promoted, recent_ap=after, champion_recent_ap=before)
+
+    def _passes(self, before: float | None, after: float | None) -> bool:
+        """Tell whether a version may be served: it must not lose too much AP on the recent queries."""
+        return before is None or after is None or after >= before - self.rules.max_ap_loss
 
 
 class Lessons:
@@ -252,22 +267,47 @@ class Lessons:
         self, event: FeedbackEvent, clients: tuple[str, ...], place: str, versions: Mapping[int, Weights]
     ) -> Lesson:
         """Return the event made ready, or refuse it. `versions` holds those that the event names."""
-        kinds = list(kinds_of(event))
-        if len(kinds) != 1:
-            raise invalid(
-                place,
-                "exactly one of judgments, impression and interleaved",
-                " and ".join(kinds) or "none",
-                "Send one event for each.",
-            )
-        query = self.fusion.join(event.runs, place=f"{place}.runs", in_order=True)
+        (lesson,) = self._prepare([(event, clients, place)], versions)
+        return lesson
+
+    def prepare_all(
+        self, given: Sequence[tuple[FeedbackEvent, tuple[str, ...], str]], versions: Mapping[int, Weights]
+    ) -> list[Lesson]:
+        """Return events made ready, each given with its clients and its place, or refuse the first wrong one.
+
+        The lists of all events are aligned at once, which takes a fraction of the time.
+        """
+        try:
+            return self._prepare(given, versions)
+        except RequestError:
+            return [self.prepare(*one, versions) for one in given]  # refuses the first event that is wrong
+
+    def _prepare(
+        self, given: Sequence[tuple[FeedbackEvent, tuple[str, ...], str]], versions: Mapping[int, Weights]
+    ) -> list[Lesson]:
+        kinds = [_kind_of(event, place) for event, _, place in given]
+        queries = self.fusion.join_all([(event.runs, f"{place}.runs") for event, _, place in given])
+        return [
+            self._lesson(event, kind, clients, place, query, versions)
+            for (event, clients, place), kind, query in zip(given, kinds, queries, strict=True)
+        ]
+
+    def _lesson(
+        self,
+        event: FeedbackEvent,
+        kind: str,
+        clients: tuple[str, ...],
+        place: str,
+        query: QueryScores,
+        versions: Mapping[int, Weights],
+    ) -> Lesson:
         if event.judgments is not None:
             if not event.judgments:
                 raise invalid(f"{place}.judgments", "at least one judgment", "none", "Leave the event out.")
             if max(event.judgments.values()) < self.model.relevance_level:
-                return Lesson(event, kinds[0], clients, self.rules)
+                return Lesson(event, kind, clients, self.rules)
             aligned = self.fusion.aligned(query, event.judgments)
-            return Lesson(event, kinds[0], clients, self.rules, (aligned,), aligned)
+            return Lesson(event, kind, clients, self.rules, (aligned,), aligned)
         if event.impression is not None:
             shown, clicks = event.impression.shown, event.impression.clicks
             check_clicks(shown, clicks, f"{place}.impression")
@@ -278,9 +318,8 @@ class Lessons:
                 for doc_id in sorted(clicks, key=rank.__getitem__)
                 if doc_id in known
             )
-            return Lesson(event, kinds[0], clients, self.rules, steps)
-        assert event.interleaved is not None
-        return self._interleaved(event, clients, place, versions)
+            return Lesson(event, kind, clients, self.rules, steps)
+        return self._interleaved(event, clients, place, query, versions)
 
     def renew(self, lesson: Lesson) -> Lesson:
         """Return a lesson as these rules make it."""
@@ -297,7 +336,12 @@ class Lessons:
         return min(inverse, self.rules.largest_click) / self.rules.largest_click
 
     def _interleaved(
-        self, event: FeedbackEvent, clients: tuple[str, ...], place: str, versions: Mapping[int, Weights]
+        self,
+        event: FeedbackEvent,
+        clients: tuple[str, ...],
+        place: str,
+        query: QueryScores,
+        versions: Mapping[int, Weights],
     ) -> Lesson:
         given = event.interleaved
         assert given is not None
@@ -305,7 +349,6 @@ class Lessons:
         for number in (first, second):
             if number not in versions:
                 raise invalid(f"{place}.interleaved.id", "versions of this store", f"{number}", "Interleave anew.")
-        query = self.fusion.join(event.runs, place=f"{place}.runs", in_order=True)
         lists = []
         for number in (first, second):
             order, _ = query.fuse(np.array(versions[number].vector), top)
@@ -320,6 +363,19 @@ class Lessons:
             pair=(first, second),
             credit=credit(shown, teams, given.clicks),
         )
+
+
+def _kind_of(event: FeedbackEvent, place: str) -> str:
+    """Return the one kind of feedback that the event holds."""
+    kinds = list(kinds_of(event))
+    if len(kinds) != 1:
+        raise invalid(
+            place,
+            "exactly one of judgments, impression and interleaved",
+            " and ".join(kinds) or "none",
+            "Send one event for each.",
+        )
+    return kinds[0]
 
 
 def parse_interleaving(text: str, place: str) -> tuple[int, int, int, str]:

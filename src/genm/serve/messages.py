@@ -7,7 +7,7 @@ in one list never pass.
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
@@ -144,13 +144,33 @@ class RollbackRequest(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     key: Name
 
 
+class RelearnRequest(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """Learn from the stored judgments anew, all together; the guard rail decides whether the result is served."""
+
+    key: Name
+    last: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 2000
+    """How many of the newest judged queries."""
+
+
+class Relearned(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """What the log keeps of it: a replay takes over the weights."""
+
+    key: str
+    last: int
+    upto: int
+    """The last event that was learned from."""
+    n_queries: int
+    weights: tuple[float, ...]
+
+
 class ActionAnswer(msgspec.Struct):
     """What an administrator's action led to."""
 
     key: str
     sequence: int
     version: int
-    """The version that is the champion since the action."""
+    """The version that learning goes on from since the action. It is the champion, unless weights learned anew were
+    not promoted."""
 
 
 class VersionEntry(msgspec.Struct):
@@ -341,8 +361,10 @@ def _misfit(text: str) -> RequestError:
 _WORDS = {"float": "a number", "int": "an integer", "str": "a string", "array": "an array", "object": "an object"}
 
 
-def read_list(place: str, given: Rows | Columns) -> tuple[list[str], list[float]]:
+def read_list(place: str, given: Rows | Columns) -> tuple[Sequence[str], Sequence[float]]:
     """Return one ranker's documents and scores as columns, checked."""
+    doc_ids: Sequence[str]
+    scores: Sequence[float]
     if isinstance(given, Columns):
         doc_ids, scores = given.doc_ids, given.scores
         if len(doc_ids) != len(scores):
@@ -361,7 +383,7 @@ def read_list(place: str, given: Rows | Columns) -> tuple[list[str], list[float]
     return doc_ids, scores
 
 
-def repeated(place: str, doc_ids: list[str]) -> RequestError:
+def repeated(place: str, doc_ids: Sequence[str]) -> RequestError:
     """Return the refusal of a list that holds a document twice."""
     seen = set[str]()
     for twice in doc_ids:

@@ -2,7 +2,9 @@
 
 Any replica takes feedback. The one that writes holds an advisory lock for the length of its transaction, first
 reads what others have added to the log, and then learns: at every moment there is one learner, and when it dies the
-server releases its lock at once. The other replicas are told of new versions by LISTEN and NOTIFY.
+server releases its lock at once. Lock and writes belong to one transaction of one connection, so a learner that has
+lost its lock, because it hung or its connection broke, can no longer write. The other replicas are told of new
+versions by LISTEN and NOTIFY.
 """
 
 import contextlib
@@ -14,6 +16,7 @@ from typing import Any
 import psycopg
 from psycopg import IsolationLevel
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.errors import LockNotAvailable
 
 from genm.errors import StoreError
 from genm.serve.store import SCHEMA_VERSION, Session, Store
@@ -30,15 +33,24 @@ _OPTIONS: dict[str, Any] = {
 }
 """A connection whose other end is gone is noticed within seconds."""
 
+IDLE_MS = 8000
+"""A writer that hangs in its transaction loses it, and its lock, after this time; others wait no longer."""
+
 _SESSION = (
     "SET synchronous_commit = on",
     "SET lock_timeout = '20s'",
-    "SET idle_in_transaction_session_timeout = '10s'",
     "SET tcp_keepalives_idle = 3",
     "SET tcp_keepalives_interval = 2",
     "SET tcp_keepalives_count = 2",
 )
-"""A writer that hangs in its transaction loses it, and its lock, after ten seconds."""
+
+_END_HUNG_WRITER = (
+    "SELECT pg_terminate_backend(pid) FROM pg_locks JOIN pg_stat_activity USING (pid) "
+    "WHERE locktype = 'advisory' AND granted AND (classid, objid, objsubid) = (0, %s, 1) "
+    "AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) "
+    "AND wait_event = 'ClientRead' AND state_change < clock_timestamp() - %s * interval '1 ms'"
+)
+"""Ends the connection that holds the lock while the server has been waiting for its client all the time."""
 
 
 class PostgresStore(Store):
@@ -98,9 +110,11 @@ class PostgresStore(Store):
 
     def _connect(self) -> psycopg.Connection[Any]:
         connection = psycopg.connect(self._address, autocommit=True)
-        for statement in _SESSION:
+        for statement in (*_SESSION, f"SET idle_in_transaction_session_timeout = {IDLE_MS}"):
             connection.execute(statement)
         connection.autocommit = False
+        # whatever the database's default: what is read after the wait for the lock must be what is stored by then
+        connection.isolation_level = IsolationLevel.READ_COMMITTED
         return connection
 
     def _drop_connections(self) -> None:
@@ -117,12 +131,29 @@ class PostgresStore(Store):
             if self._writer is None:
                 self._writer = self._connect()
             with self._writer.transaction():
-                self._writer.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+                self._take_lock(self._writer)
                 yield Session(self._writer, self.marker)
                 self._writer.execute(f"NOTIFY {_CHANNEL}")
         except (psycopg.Error, OSError) as error:
             self._drop_connections()
             raise StoreError(f"{self.place}: expected a store that can be written; {_text(error)}.") from error
+
+    def _take_lock(self, writer: psycopg.Connection[Any]) -> None:
+        """Wait for the lock, and end the connection of a writer that hangs with it.
+
+        The server itself ends one that is idle in its transaction, but not one that stopped halfway through a
+        series of statements, which does not count as idle.
+        """
+        if writer.execute("SELECT pg_try_advisory_xact_lock(%s)", (_LOCK,)).fetchone() == (True,):
+            return
+        try:
+            with writer.transaction():  # a savepoint: the transaction goes on if the wait fails
+                writer.execute(f"SET LOCAL lock_timeout = {IDLE_MS}")
+                writer.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+        except LockNotAvailable:
+            with psycopg.connect(self._address, autocommit=True) as connection:
+                connection.execute(_END_HUNG_WRITER, (_LOCK, IDLE_MS))
+            writer.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
 
     @contextmanager
     def snapshot(self) -> Iterator[Session]:

@@ -6,9 +6,9 @@ from itertools import groupby
 
 import msgspec
 
-from genm.serve.engine import comparison_row, decode_model, version_row
+from genm.serve.engine import comparison_row, decode_model, stored_event, version_row
 from genm.serve.learner import Learner, Lessons, Rules, Update, Weights
-from genm.serve.messages import FeedbackEvent, RollbackRequest, WeightsRequest, read_weights
+from genm.serve.messages import Relearned, RollbackRequest, WeightsRequest, read_weights
 from genm.serve.store import ComparisonRow, EventRow, Session, Store, VersionRow
 
 
@@ -99,6 +99,9 @@ class _Replay:
             given = msgspec.json.decode(first.body, type=WeightsRequest).weights
             vector = tuple(read_weights("weights", given, learner.model, distribution=True).values())
             update = learner.set_weights(vector)
+        elif first.kind == "relearn":
+            reason = first.kind
+            update = learner.relearn(msgspec.json.decode(first.body, type=Relearned).weights)
         else:
             update = yield from self._learn(learner, events)
         if update is not None:
@@ -110,11 +113,7 @@ class _Replay:
 
     def _learn(self, learner: Learner, events: list[EventRow]) -> Generator[str, None, Update | None]:
         lessons = Lessons(learner.model, learner.rules)
-        ready = []
-        for row in events:
-            event = msgspec.json.decode(row.body, type=FeedbackEvent)
-            clients = tuple(msgspec.json.decode(row.clients, type=list[str]))
-            ready.append(lessons.prepare(event, clients, f"event {row.sequence}", self.versions))
+        ready = lessons.prepare_all([stored_event(row) for row in events], self.versions)
         results, update = learner.learn(ready, events[0].received)
         for row, lesson, result in zip(events, ready, results, strict=True):
             found = (row.outcome, row.ap, row.moved)

@@ -3,22 +3,26 @@
 import asyncio
 import math
 import secrets
+import threading
 import time
 from collections import deque
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 import numpy as np
 
 from genm._typing import Floats
+from genm.align import Aligned
 from genm.errors import GenmError, StoreError
 from genm.evaluate import AlignedEvaluator
+from genm.learn.auto import AutoFuser
 from genm.model import Model
 from genm.serve.engine import Action, Engine, Feedback, Status, weights_of
 from genm.serve.fusion import Fusion
 from genm.serve.guards import latest_change, merge_queries
 from genm.serve.interleaving import sequential_test, team_draft
-from genm.serve.learner import Lesson, Weights, parse_interleaving
+from genm.serve.learner import Weights, parse_interleaving
 from genm.serve.messages import (
     ActionAnswer,
     Columns,
@@ -33,6 +37,8 @@ from genm.serve.messages import (
     InterleaveAnswer,
     InterleaveRequest,
     Measured,
+    Relearned,
+    RelearnRequest,
     RequestError,
     RollbackRequest,
     VersionEntry,
@@ -45,7 +51,7 @@ from genm.serve.messages import (
 )
 from genm.serve.metrics import Metrics, label
 from genm.serve.security import Caller
-from genm.serve.store import VersionRow
+from genm.serve.store import EventRow, VersionRow
 
 _PATIENCE = 30.0
 """Seconds that a request waits for the disk."""
@@ -111,6 +117,7 @@ class Service:
         self.started = time.time()
         self._recent: deque[tuple[float, int]] = deque(maxlen=10_000)
         self._fusion: Fusion | None = None
+        self._relearning = threading.Lock()
 
     @property
     def model(self) -> Model:
@@ -191,15 +198,21 @@ class Service:
         keys = [event.key for event in request.events]
         if len(set(keys)) < len(keys):
             raise invalid("body.events", "a different key for each event", "one twice", "Send each event once.")
-        return Feedback([self._lesson(caller, event, number) for number, event in enumerate(request.events)])
+        places = [f"body.events[{number}]" for number in range(len(keys))]
+        versions = self._named_versions(request, places)
+        clients = [caller.clients(event.client) for event in request.events]
+        return Feedback(
+            self.engine.lessons.prepare_all(list(zip(request.events, clients, places, strict=True)), versions)
+        )
 
-    def _lesson(self, caller: Caller, event: FeedbackEvent, number: int) -> Lesson:
-        place = f"body.events[{number}]"
-        versions = {}
-        if event.interleaved is not None:
-            first, second, _, _ = parse_interleaving(event.interleaved.id, f"{place}.interleaved.id")
-            versions = {one: self.engine.weights_of(one) for one in (first, second)}
-        return self.engine.lessons.prepare(event, caller.clients(event.client), place, versions)
+    def _named_versions(self, request: FeedbackRequest, places: list[str]) -> dict[int, Weights]:
+        """Return the versions whose lists were interleaved."""
+        found: dict[int, Weights] = {}
+        for event, place in zip(request.events, places, strict=True):
+            if event.interleaved is not None:
+                first, second, _, _ = parse_interleaving(event.interleaved.id, f"{place}.interleaved.id")
+                found |= {number: self.engine.weights_of(number) for number in (first, second)}
+        return found
 
     async def feedback(self, work: Feedback) -> FeedbackAnswer:
         """Learn from events; returns when everything is on disk."""
@@ -223,6 +236,36 @@ class Service:
         vector = tuple(read_weights("body.weights", request.weights, self.model, distribution=True).values())
         answer: ActionAnswer = await self._done(Action(caller.name, request, vector))
         return answer
+
+    async def relearn(self, caller: Caller, request: RelearnRequest) -> ActionAnswer:
+        """Learn from the stored judgments anew, beside the requests; the writer only takes over the weights."""
+        known = await asyncio.to_thread(self._relearned_before, request)
+        found = None if known else await asyncio.to_thread(self._learn_anew, request)
+        vector = () if found is None else found.weights
+        answer: ActionAnswer = await self._done(Action(caller.name, request, vector, found))
+        return answer
+
+    def _relearned_before(self, request: RelearnRequest) -> bool:
+        with self.engine.store.snapshot() as session:
+            return request.key in session.answers([request.key])
+
+    def _learn_anew(self, request: RelearnRequest) -> Relearned:
+        """Return what `auto` learns from the newest judged queries, in the order in which they came."""
+        with self.engine.store.snapshot() as session:
+            rows = session.judged_events(request.last)
+        queries = self._judged(rows)
+        fuser = AutoFuser(measure=self.model.measure, level=self.model.relevance_level)
+        with self._relearning:  # one at a time: it takes all cores
+            weights = fuser.fit(merge_queries(queries)).weights_
+        return Relearned(request.key, request.last, rows[-1].sequence, len(queries), tuple(weights.tolist()))
+
+    def _judged(self, rows: Sequence[EventRow]) -> list[Aligned]:
+        """Return the queries of stored judgments; refuses where there are none."""
+        if not rows:
+            raise RequestError(
+                422, "no-judgments", "the store", "at least one judged query", "none", "Send judgments as feedback."
+            )
+        return self.engine.judged_queries(rows)
 
     async def _done(self, work: Feedback | Action) -> Any:
         if self.engine.n_waiting > _WAITING:
@@ -285,11 +328,7 @@ class Service:
         systems += [(number, np.array(self.engine.weights_of(number).vector)) for number in wanted or []]
         with self.engine.store.snapshot() as session:
             rows = session.judged_events(request.last)
-        if not rows:
-            raise RequestError(
-                422, "no-judgments", "the store", "at least one judged query", "none", "Send judgments as feedback."
-            )
-        queries = [self.engine.judged_query(row) for row in rows]
+        queries = self._judged(rows)
         try:
             evaluator = AlignedEvaluator(merge_queries(queries), request.measures)
             measured = [
