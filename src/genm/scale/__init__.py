@@ -1,0 +1,1 @@
+"""Training data larger than memory, and devices other than the CPU."""
