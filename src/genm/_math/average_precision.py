@@ -70,8 +70,8 @@ def smooth_ap(
 
     Sigmoids further than `window` from their middle, in units of beta times score, count as 0 or 1; the default
     changes nothing that float64 can show. The Hessian is a mean over the queries; `total_weight` is what it is
-    divided by where these queries are a part of all. Queries without a relevant row get 0. Derivatives that overflow come
-    out as the greatest float64, never as NaN.
+    divided by where these queries are a part of all. Queries without a relevant row get 0. Derivatives that
+    overflow come out as the greatest float64, never as NaN.
     """
     if order not in (0, 1, 2):
         raise InputError(f"order={order!r}: expected 0 (value), 1 (gradient) or 2 (Hessian).")

@@ -38,6 +38,7 @@ from genm.learn.objectives import (
     with_level,
 )
 from genm.learn.online import OnlineFuser
+from genm.progress import Progress, silent
 from genm.scale.checkpoint import Checkpoint
 from genm.scale.engines import Engine, Table
 from genm.scale.evaluation import Answer, Request, Settings, TiledShard, combine
@@ -57,11 +58,17 @@ class TableQueries:
     """
 
     def __init__(
-        self, table: Table, engine: Engine, settings: Settings, *, checkpoint: Checkpoint | None = None
+        self,
+        table: Table,
+        engine: Engine,
+        settings: Settings,
+        *,
+        checkpoint: Checkpoint | None = None,
+        progress: Progress = silent,
     ) -> None:
         if not table.labelled:
             raise InputError("this table carries no judgments. Make one with judgments: genm shard --qrels ...")
-        self.table, self.engine, self.settings = table, engine, settings
+        self.table, self.engine, self.settings, self._progress = table, engine, settings, progress
         self.checkpoint = Checkpoint() if checkpoint is None else checkpoint
         self.lockstep = Lockstep(self.evaluate)
         self._runs_items = items_run_by(self.lockstep)
@@ -94,7 +101,9 @@ class TableQueries:
             by_shard = self.engine.evaluate(some)
             return [combine(request, [answers[r] for answers in by_shard]) for r, request in enumerate(some)]
 
-        return self.checkpoint.ask(requests, ask)
+        found = self.checkpoint.ask(requests, ask)
+        self._progress("passes over the table", self.checkpoint.n_passes, 0)
+        return found
 
     def marks(self, positions: NDArray[np.integer]) -> tuple[bytes, ...]:
         """Return positions of queries as a request has them: a bit for every query of each shard."""
@@ -155,7 +164,8 @@ class TableProblem(Problem):
         self.n_set_aside = int(wanted.sum()) - len(self.kept)
         self.rankers, self.normalizers = table.table.rankers, table.table.normalizers
         self.depths, self.smooth_j = table.table.depths, smooth_j
-        self.beta = sharpness_for(table.variances[wanted & (table.lengths > 1)]) if beta == "auto" else check_beta(beta)
+        variances = table.variances[wanted & (table.lengths > 1)]
+        self.beta = sharpness_for(variances) if beta == "auto" else check_beta(beta)
         self.table = table
         self._chosen()
 

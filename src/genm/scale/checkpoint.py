@@ -1,9 +1,9 @@
 """Checkpoints: answers of a table that were found, kept in a file so that a fit can be resumed.
 
 The optimisers are deterministic: they ask the same questions in the same order. A fit that starts again after a
-crash is therefore given the answers of the passes that were finished, arrives at the same point to the bit, and goes
-on from there. No optimiser has to store its state. Answers with a number for each query are not kept, because they
-are long; a resumed fit asks for them again.
+crash is therefore given the answers of the passes that were finished, arrives at the same point to the bit, and
+continues from there. No optimiser has to store its state. Answers with a number for each query are not kept,
+because they are long; a resumed fit asks for them again.
 """
 
 import json
@@ -46,8 +46,8 @@ class Checkpoint:
     """Answers by the hash of their requests; without a path they are forgotten at once.
 
     `table` is the digest of the table, `options` what else the fit depends on. A file of another table or of other
-    options is not used: `mismatch` says so, and the first pass replaces it. The file is written after every pass, but
-    not before `interval` seconds have passed since it was last written.
+    options is not used: `mismatch` says so, and the first pass replaces it. The file is written after every pass,
+    but not before `interval` seconds have passed since it was last written.
     """
 
     def __init__(
@@ -103,9 +103,7 @@ class Checkpoint:
         if time.monotonic() >= self._written + self._interval:
             self.save()
 
-    def ask(
-        self, requests: Sequence[Request], ask: Callable[[Sequence[Request]], list[Answer]]
-    ) -> list[Answer]:
+    def ask(self, requests: Sequence[Request], ask: Callable[[Sequence[Request]], list[Answer]]) -> list[Answer]:
         """Return the answers; those that are not known are asked for in one pass, and kept."""
         if self.path is None:
             self.n_passes += 1

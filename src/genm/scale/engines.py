@@ -6,6 +6,7 @@ An engine returns the answer of every shard to every request. It decides only wh
 
 import multiprocessing
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -17,7 +18,7 @@ from typing import Protocol, Self
 
 from genm._math.parallel import items_run_by, n_threads, over_items
 from genm.align import Aligned
-from genm.errors import EngineError
+from genm.errors import EngineError, InputError
 from genm.normalizers import Normalizer
 from genm.progress import Progress, silent
 from genm.scale.evaluation import Answer, ReadyShard, Request, Settings, TiledShard
@@ -28,6 +29,12 @@ if sys.platform != "win32":
 MOST_RESTARTS = 20
 """How often the workers of one pass are started again before the pass is given up."""
 _SHARE_OF_MEMORY = 0.5
+_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) *([KMGT]?I?B|)", re.IGNORECASE)
+_UNITS = {"": 1, "B": 1} | {
+    f"{letter}{infix}B": base**power
+    for power, letter in enumerate("KMGT", start=1)
+    for infix, base in (("", 1000), ("I", 1024))
+}
 _UNKNOWN_MEMORY = 2 * 2**30
 
 
@@ -97,11 +104,20 @@ def usable_memory() -> int:
     return int(_SHARE_OF_MEMORY * min(limits))
 
 
+def bytes_of(text: str) -> int:
+    """Return a size such as 500MB, 2GB or 1.5GiB in bytes."""
+    found = _SIZE.fullmatch(text.strip())
+    if found is None:
+        raise InputError(f"memory (--memory) {text!r}: expected a size such as 500MB or 2GB.")
+    number, unit = float(found[1]), found[2].upper()
+    return int(number * _UNITS[unit])
+
+
 class ThreadEngine:
     """Evaluates shards in this process, by the threads of the kernels.
 
-    Shards stay in memory until `memory` bytes are used. The others are read again for every pass, each while the one
-    before it is evaluated.
+    Shards stay in memory until `memory` bytes are used. The others are read again for every pass, each while the
+    one before it is evaluated.
     """
 
     def __init__(
@@ -115,15 +131,17 @@ class ThreadEngine:
         progress: Progress = silent,
     ) -> None:
         self._table, self._settings, self._make, self._progress = table, settings, make_shard, progress
-        self._memory = usable_memory() if memory is None else memory
+        self.memory = usable_memory() if memory is None else memory
+        """Bytes that the shards in memory may take."""
         self._shards = list(range(table.n_shards)) if shards is None else list(shards)
         self._kept: dict[int, ReadyShard] = {}
-        self._used = 0
+        self.n_bytes = 0
+        """Bytes that they take."""
 
     def close(self) -> None:
         """Forget the shards in memory."""
         self._kept.clear()
-        self._used = 0
+        self.n_bytes = 0
 
     @property
     def n_kept(self) -> int:
@@ -167,9 +185,9 @@ class ThreadEngine:
         return self._table.read_shard(number, doc_ids=False)
 
     def _keep(self, number: int, shard: ReadyShard) -> None:
-        if number not in self._kept and self._used + shard.nbytes <= self._memory:
+        if number not in self._kept and self.n_bytes + shard.nbytes <= self.memory:
             self._kept[number] = shard
-            self._used += shard.nbytes
+            self.n_bytes += shard.nbytes
 
 
 def blocks_of_shards(n_shards: int, n_blocks: int) -> list[list[int]]:

@@ -1,8 +1,8 @@
 """Several fits that ask a table at the same time share its passes.
 
 The folds of a cross-validation ask about different weights, but a table that does not fit into memory is read for
-each question. Here every job (a fold, a start) has a thread. A job that asks waits until all other jobs wait, too, or
-are finished; one pass over the table then answers all of them. No answer depends on what else is asked in a pass.
+each question. Here every job (a fold, a start) has a thread. A job that asks waits until all other jobs wait, too,
+or are finished; one pass over the table then answers all of them. No answer depends on what else is asked in a pass.
 """
 
 import threading
