@@ -19,7 +19,7 @@ the normalisers see one query at a time, so this gives the same numbers as align
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -275,6 +275,18 @@ class ScoreTable:
             "again."
         )
 
+    @property
+    def _plain(self) -> bool:
+        """Whether normalised scores are the raw ones, where nothing is missing; -0 becomes 0 in both."""
+        return self.dtype == "float32" and all(
+            replace(n, missing=0.0) == Normalizer("none") for n in self.normalizers
+        )
+
+    def _normalized(
+        self, raw: NDArray[np.float64], retrieved: NDArray[np.bool_], starts: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        return scale_lists(raw, retrieved, starts, kernel_rules(self.normalizers))
+
     def _decoded(self, content: bytes, shard: Shard, *, doc_ids: bool) -> Aligned:
         arrow, parquet = _pyarrow()
         names = ["query_id", *["doc_id"] * doc_ids, *_FIXED[2:], *(f"score_{name}" for name in self.rankers)]
@@ -284,9 +296,11 @@ class ScoreTable:
         n_queries = len(queries)
         raw = np.empty((len(query), len(self.rankers)))
         retrieved = np.ones(raw.shape, np.bool_)
+        complete, everywhere = True, False
         for k, name in enumerate(self.rankers):
             column = frame.column(f"score_{name}")
             raw[:, k] = column.to_numpy()
+            complete, everywhere = complete and not column.null_count, everywhere or not column.null_count
             if column.null_count:
                 retrieved[:, k] = ~np.isnan(raw[:, k])
                 raw[~retrieved[:, k], k] = 0.0
@@ -294,9 +308,9 @@ class ScoreTable:
         relevance = relevance_column.fill_null(int(UNJUDGED)).to_numpy()
         starts = offsets(np.bincount(query, minlength=n_queries))
         weights = frame.column("query_weight").to_numpy()[starts[:-1]]
-        is_row = retrieved.any(axis=1)
+        is_row = np.ones(len(raw), np.bool_) if everywhere else retrieved.any(axis=1)
         unretrieved_starts, unretrieved = np.zeros(n_queries + 1, np.int64), np.zeros(0, np.int32)
-        everywhere = bool(is_row.all())
+        everywhere = everywhere or bool(is_row.all())
         if not everywhere:
             left = ~is_row & (relevance != UNJUDGED)
             unretrieved_starts = offsets(np.bincount(query[left], minlength=n_queries))
@@ -319,7 +333,7 @@ class ScoreTable:
             doc=np.require(doc, np.int32, ("C", "W")),
             raw=raw,
             retrieved=retrieved,
-            scores=scale_lists(raw, retrieved, starts, kernel_rules(self.normalizers)),
+            scores=raw + 0.0 if complete and self._plain else self._normalized(raw, retrieved, starts),
             normalizers=self.normalizers,
             depths=self.depths,
             labelled=self.labelled,
