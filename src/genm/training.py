@@ -238,10 +238,10 @@ def train(
     weights of each query from its features (experimental). `Trained.by_query` says whether that is worth it.
 
     A `genm.scale.ScoreTable` may be given for runs and judgments; it may be larger than memory. The methods auto,
-    newton, barrier and online learn from it. `memory`, such as "2GB", is how much of it is kept in memory; `cluster`
-    evaluates it by Dask: "local:4", or the address of a scheduler. `checkpoint` is a file that is written after
-    every pass over the table: the same call, made again after a crash, continues from there to the same weights.
-    Delete it when the model is saved.
+    newton, barrier and online learn from it. `memory`, such as "2GB", is how much of it is kept in memory;
+    `cluster` evaluates it by Dask: "local:4", or the address of a scheduler. `checkpoint` is a file that is written
+    after every pass over the table: the same call, made again after a crash, continues from there to the same
+    weights. Delete it when the model is saved.
     """
     if isinstance(runs, ScoreTable):
         _check_takes_no_table(
@@ -261,6 +261,7 @@ def train(
         )
         if isinstance(current, Run):
             raise InputError("current (--current): from a table it is compared as weights by ranker, not as a run.")
+        check_table_method(plan.make())
         table = runs if normalize is None else runs.with_normalizers(normalize)
         asked = {"folds": folds, "seed": seed, "current": None if current is None else dict(current)}
         return _train_table(table, plan, memory, cluster, checkpoint, asked, progress)
@@ -339,7 +340,7 @@ def train(
 def _check_takes_no_table(**given: object) -> None:
     """Refuse what a table has decided already, or what is learned from runs in memory alone."""
     for name, value in given.items():
-        if value is not None:
+        if value is not None and value != {}:
             raise InputError(
                 f"{name} (--{name.replace('_', '-')}): a table has its own lists, judgments and query weights, and "
                 f"one set of weights is learned from it. Leave it out, or train on the runs themselves."
@@ -350,50 +351,6 @@ def _check_needs_table(**given: object) -> None:
     for name, value in given.items():
         if value is not None:
             raise InputError(f"{name} (--{name}) belongs to a table. Give one (--table), or leave it out.")
-
-
-def _train_table(
-    table: ScoreTable,
-    plan: Plan,
-    memory: int | str | None,
-    cluster: str | ClusterAddress | None,
-    checkpoint: str | Path | None,
-    asked: dict[str, Any],
-    progress: Progress,
-) -> Trained:
-    """Learn from a table, cross-validate, and measure; what was found is kept in the checkpoint until the end."""
-    fuser = plan.make()
-    check_table_method(fuser)
-    settings = settings_for(fuser, table)
-    identity = {
-        "method": fuser.method,
-        "parameters": repr(fuser.get_params()),
-        "measure": str(plan.measure),
-        "normalizers": repr(table.normalizers),
-        **asked,
-    }
-    kept = Checkpoint(checkpoint, table=table.digest, options={**identity, "version": __version__})
-    notes = list(table.notes)
-    if kept.mismatch:
-        text = f"the checkpoint {kept.path} is not used: {kept.mismatch}; learning starts anew"
-        notes.append(Note("checkpoint-unused", 1, text))
-    if kept.n_resumed:
-        notes.append(Note("resumed", 1, f"{kept.n_resumed:,} passes over the table came from {kept.path}"))
-    engine = open_engine(table, settings, memory=memory, cluster=cluster, progress=progress)
-    try:
-        queries = TableQueries(table, engine, settings, checkpoint=kept, progress=progress)
-        fuser, evidence = gather_table_evidence(queries, plan.make, plan.measure, **asked)
-    except BaseException:
-        kept.save()
-        raise
-    finally:
-        progress("passes over the table", kept.n_passes, kept.n_passes)
-        engine.close()
-    model = with_figures(fuser.to_model(), table.digest, evidence, seed=asked["seed"])
-    trained = Trained(model, evidence, fuser, None, tuple(notes), seed=asked["seed"], read_notes=table.notes)
-    trained._kept = keep_table_evidence(fuser, evidence, table.digest, seed=asked["seed"])
-    kept.save()
-    return trained
 
 
 def check_query_weights(
@@ -653,6 +610,49 @@ def _learn(
         return plan.make().fit(aligned), None
     make = _proving_once(plan, progress) if plan.options.get("certify") else plan.make
     return gather_evidence(aligned, make, plan.measure, folds=folds, seed=seed, current=current, progress=progress)
+
+
+def _train_table(
+    table: ScoreTable,
+    plan: Plan,
+    memory: int | str | None,
+    cluster: str | ClusterAddress | None,
+    checkpoint: str | Path | None,
+    asked: dict[str, Any],
+    progress: Progress,
+) -> Trained:
+    """Learn from a table, cross-validate, and measure; what was found is kept in the checkpoint until the end."""
+    fuser = plan.make()
+    settings = settings_for(fuser, table)
+    identity = {
+        "method": fuser.method,
+        "parameters": repr(fuser.get_params()),
+        "measure": str(plan.measure),
+        "normalizers": repr(table.normalizers),
+        **asked,
+    }
+    kept = Checkpoint(checkpoint, table=table.digest, options={**identity, "version": __version__})
+    notes = list(table.notes)
+    if kept.mismatch:
+        text = f"the checkpoint {kept.path} is not used: {kept.mismatch}; learning starts anew"
+        notes.append(Note("checkpoint-unused", 1, text))
+    if kept.n_resumed:
+        notes.append(Note("resumed", 1, f"{kept.n_resumed:,} passes over the table came from {kept.path}"))
+    engine = open_engine(table, settings, memory=memory, cluster=cluster, progress=progress)
+    try:
+        queries = TableQueries(table, engine, settings, checkpoint=kept, progress=progress)
+        fuser, evidence = gather_table_evidence(queries, plan.make, plan.measure, **asked)
+    except BaseException:
+        kept.save()
+        raise
+    finally:
+        progress("passes over the table", kept.n_passes, kept.n_passes)
+        engine.close()
+    model = with_figures(fuser.to_model(), table.digest, evidence, seed=asked["seed"])
+    trained = Trained(model, evidence, fuser, None, tuple(notes), seed=asked["seed"], read_notes=table.notes)
+    trained._kept = keep_table_evidence(fuser, evidence, table.digest, seed=asked["seed"])
+    kept.save()
+    return trained
 
 
 def _proving_once(plan: Plan, progress: Progress) -> Callable[[], Fuser]:

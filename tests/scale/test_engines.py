@@ -1,5 +1,6 @@
 """Engines: all of them give the same bits, and fits from a table give the weights of fits in memory."""
 
+import itertools
 import os
 import signal
 
@@ -104,7 +105,7 @@ def test_bits_do_not_depend_on_order_threads_or_company(table, data):
     requests = data.draw(st.permutations(REQUESTS))
     marks = data.draw(st.lists(st.booleans(), min_size=23, max_size=23))
     ends = np.cumsum([0, *table.shard_queries])
-    packed = tuple(np.packbits(marks[a:b]).tobytes() for a, b in zip(ends[:-1], ends[1:], strict=True))
+    packed = tuple(np.packbits(marks[a:b]).tobytes() for a, b in itertools.pairwise(ends))
     asked = [*requests, Request("smooth", (0.5, 0.3, 0.2), beta=8.0, order=1, queries=packed)]
     engine = ThreadEngine(table, Settings(), memory=data.draw(st.sampled_from((0, 30_000, 2**30))))
     order = data.draw(st.permutations(range(5)))
@@ -167,7 +168,7 @@ def test_blocks_cover_all_shards_in_order():
     for n_shards in range(1, 12):
         for n_blocks in range(1, 15):
             blocks = blocks_of_shards(n_shards, n_blocks)
-            assert sum(blocks, []) == list(range(n_shards))
+            assert list(itertools.chain(*blocks)) == list(range(n_shards))
             assert len(blocks) == min(n_shards, n_blocks)
             assert max(map(len, blocks)) - min(map(len, blocks)) <= 1
     assert usable_memory() > 0

@@ -423,7 +423,6 @@ def fit(
     scores = None if table is None else genm.scale.ScoreTable.open(table)
     if scores is not None:
         evaluated["checkpoint"] = None if model_path is None else genm.scale.checkpoint_path(model_path)
-        settings = {name: value for name, value in settings.items() if value not in (None, {})}
     genm.training.check_training(
         tuple(names) if scores is None else scores.rankers,
         judged=qrels is not None or scores is not None,

@@ -70,7 +70,7 @@ class TableQueries:
             raise InputError("this table carries no judgments. Make one with judgments: genm shard --qrels ...")
         self.table, self.engine, self.settings, self._progress = table, engine, settings, progress
         self.checkpoint = Checkpoint() if checkpoint is None else checkpoint
-        self.lockstep = Lockstep(self.evaluate)
+        self.lockstep = Lockstep(self.evaluate, self.checkpoint.known)
         self._runs_items = items_run_by(self.lockstep)
         self._ends = np.cumsum([0, *table.shard_queries])
         (found,) = self.lockstep.ask([Request("survey")])

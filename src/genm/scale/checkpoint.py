@@ -93,6 +93,10 @@ class Checkpoint:
         """Return the answer of this key if it is known."""
         return self._answers.get(key)
 
+    def known(self, request: Request) -> Answer | None:
+        """Return the answer to a request if it is known."""
+        return self._answers.get(request.digest()) if self._answers else None
+
     def remember(self, answers: Mapping[str, Answer]) -> None:
         """Keep answers, and write the file if it was not written a moment ago."""
         if self.path is None:

@@ -50,7 +50,7 @@ class ClusterAddress:
         if parts.scheme == "tcp" and parts.hostname not in _LOOPBACK:
             raise InputError(
                 f"cluster (--cluster) {self.address}: expected tls:// for a scheduler on another machine; found "
-                f"tcp://, which neither encrypts nor asks who connects. Set up TLS, or forward its port to this one."
+                f"tcp://, which neither encrypts nor asks who connects. Set up TLS, or forward its port to here."
             )
 
     @property
@@ -98,7 +98,7 @@ class DaskEngine:
         """Give every block a living worker; a block stays where its shards are in memory."""
         workers = self._workers()
         self._worker_of = {b: worker for b, worker in self._worker_of.items() if worker in workers}
-        load = {worker: 0 for worker in workers}
+        load = dict.fromkeys(workers, 0)
         for worker in self._worker_of.values():
             load[worker] += 1
         for b in range(len(self._blocks)):
@@ -122,7 +122,7 @@ class DaskEngine:
                     continue  # the cluster allows few failures; the block is sent again
                 except (OSError, TimeoutError, asyncio.CancelledError) as error:
                     raise EngineError(
-                        f"the cluster at {self._address} does not answer any more ({str(error):.100}). Start it, "
+                        f"the cluster at {self._address} does not answer any more ({error!s:.100}). Start it, "
                         f"then the same command again: it continues from its checkpoint."
                     ) from None
             if len(found) == len(self._blocks):
@@ -194,7 +194,7 @@ def _connected(where: ClusterAddress, worker_ttl: str) -> tuple[Any, Any]:
     except (OSError, TimeoutError) as error:
         raise EngineError(
             f"cluster (--cluster) {where.address}: expected a Dask scheduler; found none that answers "
-            f"({str(error):.120}). Check the address, the network and the certificates."
+            f"({error!s:.120}). Check the address, the network and the certificates."
         ) from None
 
 

@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from genm._math.parallel import items_run_by, n_threads, over_items
 from genm.align import Aligned
@@ -22,6 +21,9 @@ from genm.errors import EngineError, InputError
 from genm.normalizers import Normalizer
 from genm.progress import Progress, silent
 from genm.scale.evaluation import Answer, ReadyShard, Request, Settings, TiledShard
+
+if TYPE_CHECKING:
+    from multiprocessing.context import SpawnProcess
 
 if sys.platform != "win32":
     import resource
@@ -204,7 +206,7 @@ class _Worker:
         self.block = block
         self._engine = engine
         self.connection: Connection
-        self.process: BaseProcess
+        self.process: SpawnProcess
         self.start()
 
     def start(self) -> None:

@@ -2,7 +2,7 @@
 
 The folds of a cross-validation ask about different weights, but a table that does not fit into memory is read for
 each question. Here every job (a fold, a start) has a thread. A job that asks waits until all other jobs wait, too,
-or are finished; one pass over the table then answers all of them. No answer depends on what else is asked in a pass.
+or are finished; one pass over the table then answers all of them. No answer depends on what else a pass is asked.
 """
 
 import threading
@@ -28,8 +28,8 @@ class _Question:
 class Lockstep:
     """Collects the questions of all jobs into passes; works as a runner of `genm._math.parallel.over_items`."""
 
-    def __init__(self, ask: Ask) -> None:
-        self._ask = ask
+    def __init__(self, ask: Ask, recall: Callable[[Request], Answer | None]) -> None:
+        self._ask, self._recall = ask, recall
         self._changed = threading.Condition()
         self._n_running = 1  # jobs that can ask: at first the caller
         self._waiting: list[_Question] = []
@@ -41,7 +41,11 @@ class Lockstep:
         self._passes.shutdown(wait=False, cancel_futures=True)
 
     def ask(self, requests: Sequence[Request]) -> list[Answer]:
-        """Return the answers, once all jobs wait for theirs."""
+        """Return the answers, once all jobs wait for theirs; at once if all of them are known."""
+        known = [self._recall(request) for request in requests]
+        found = [answer for answer in known if answer is not None]
+        if len(found) == len(known):
+            return found
         question = _Question(list(requests))
         with self._changed:
             self._waiting.append(question)
