@@ -21,7 +21,8 @@ from genm.evidence.crossval import HeldOut
 from genm.evidence.evidence import Evidence, with_gains
 from genm.evidence.resampling import FewerQueries, Kept, Refits
 from genm.io import write_text
-from genm.model import Model, normalizer_from_json
+from genm.model import Model
+from genm.normalizers import normalizer_from_json
 from genm.strict_json import EDITED, Count, Finite, Strict, check_head, convert, parse_json
 
 EVIDENCE_VERSION = 2

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genm._math.linear_algebra import dot, times, weighted_mean
-from genm._math.parallel import over_items
+from genm._math.parallel import in_order, over_items
 from genm._math.simplex_optimizers import (
     Ascent,
     as_distribution,
@@ -87,7 +87,7 @@ class SimpleWeights(NamedTuple):
         weights = cls.vectors(n_rankers)
         if signs == "any":
             weights = np.hstack([weights, np.zeros_like(weights)])
-        return cls(weights, np.array([scorer.per_query(one) for one in weights]), scorer.query_weights)
+        return cls(weights, np.array(list(in_order(scorer.per_query, weights))), scorer.query_weights)
 
     @staticmethod
     def vectors(n_rankers: int) -> Floats:
@@ -118,12 +118,12 @@ class WarmRestart:
 
     def __init__(self, problem: SmoothObjective, end: Ascent) -> None:
         self._problem, self._end = problem, end
-        self._values, self._gradients = problem.gradients(end.alpha)
+        self._first = problem.gradients_at(end.alpha)
 
     def __call__(self, queries: NDArray[np.integer], *, tol: float, max_iter: int) -> Ascent:
         """Return the optimum of these queries."""
         problem, start = self._problem.select(queries), self._end.alpha
-        first = problem.average_gradient(self._values[queries], self._gradients[queries])
+        first = self._first(queries)
 
         def gradient(weights: Floats) -> tuple[float, Floats]:
             return first if weights.tobytes() == start.tobytes() else problem.gradient(weights)
@@ -215,9 +215,14 @@ class AutoFuser(Fuser):
         """Return what serving needs; the model names the measure that was maximised."""
         return replace(super().to_model(), measure=str(self._measure_maximised()))
 
-    def fit_problem(self, problem: Problem) -> Self:
-        """Learn from queries that were made ready before, under the problem's own level and beta; AP only."""
+    def fit_problem(self, problem: Problem, scorer: Scorer | None = None) -> Self:
+        """Learn from queries that were made ready before, under the problem's own level and beta.
+
+        Without a scorer of the measure it is average precision.
+        """
         measure = self._measure_maximised()
+        if scorer is not None:
+            return self._learn(problem, scorer)
         if not measure.has_smoothed_form or self.normalize is not None:
             raise InputError(
                 f"measure {measure}, normalize={self.normalize!r}: a problem knows average precision of scores as "
@@ -280,14 +285,20 @@ class AutoFuser(Fuser):
 
     def _optima(self, problem: SmoothProblem, simple: SimpleWeights) -> list[Ascent]:
         """Maximise the smoothed objective from the simple starts, and keep the learning curves."""
-        ends = []
-        for number, start in enumerate(_starts_of(simple)):
 
-            def watch(iteration: int, alpha: Floats, objective: float, number: int = number) -> None:
-                self.history_.append(Step(number, iteration, objective, problem.exact(alpha)))
+        def optimise(numbered: tuple[int, Floats]) -> tuple[Ascent, list[Step]]:
+            number, start = numbered
+            steps: list[Step] = []
 
-            ends.append(quasi_newton(problem.gradient, start, tol=self.tol, max_iter=self.max_iter, watch=watch))
-        return ends
+            def watch(iteration: int, alpha: Floats, objective: float) -> None:
+                steps.append(Step(number, iteration, objective, problem.exact(alpha)))
+
+            end = quasi_newton(problem.gradient, start, tol=self.tol, max_iter=self.max_iter, watch=watch)
+            return end, steps
+
+        found = list(in_order(optimise, list(enumerate(_starts_of(simple)))))
+        self.history_ += [step for _, steps in found for step in steps]
+        return [end for end, _ in found]
 
     def _choose(
         self, problem: SmoothObjective, scorer: Objective, simple: SimpleWeights, ends: list[Ascent]
@@ -318,7 +329,7 @@ class AutoFuser(Fuser):
         """
         if not choice.reached.size:
             return scorer.mean(simple.targets["uniform"])
-        better = int(np.argmax([scorer.mean(end.alpha) for end in ends]))
+        better = int(np.argmax(list(in_order(scorer.mean, [end.alpha for end in ends]))))
 
         def learn(queries: NDArray[np.intp]) -> Floats:
             some = simple.select(queries)
@@ -365,7 +376,8 @@ def choose_shrinkage(
         fold, f = job
         inside, outside = np.flatnonzero(fold != f), np.flatnonzero(fold == f)
         learned, targets, test = refit(inside), simple.select(inside).targets, objective.select(outside)
-        return outside, np.array([test.per_query(shrink(learned, one, targets)) for one in SHRINKAGES])
+        shrunk = [shrink(learned, one, targets) for one in SHRINKAGES]
+        return outside, np.array(list(in_order(test.per_query, shrunk)))
 
     reached = np.zeros((len(SHRINKAGES), n_queries))
     for outside, values in over_items(held_out, jobs):
@@ -433,7 +445,8 @@ def best_weights(
     Measures that have no smoothed form are then maximised directly, by steps of these sizes.
     """
     *singles, uniform = simple.means()
-    known = [(objective.mean(end.alpha), end.alpha) for end in ends]
+    optima = [end.alpha for end in ends]
+    known = list(zip(in_order(objective.mean, optima), optima, strict=True))
     known += [(max(singles), simple.targets["single"]), (uniform, simple.targets["uniform"])]
     best = max(known, key=lambda one: one[0])[1]
     return best if objective.is_smoothed else direct_search(objective, best, steps=steps)
@@ -446,9 +459,10 @@ def shrink(learned: Floats, shrinkage: Shrinkage, simple: dict[str, Floats]) -> 
 
 def shrink_safely(learned: Floats, shrinkage: Shrinkage, simple: dict[str, Floats], objective: Objective) -> Floats:
     """Return the weights shrunk as chosen; less where the simple weights would be better in training."""
-    least = max(objective.mean(weights) for weights in simple.values())
-    for amount in (*np.linspace(shrinkage.amount, 0.0, 11), 0.0):
-        weights = shrink(learned, Shrinkage(shrinkage.target, float(amount)), simple)
-        if objective.mean(weights) >= least:
+    least = max(in_order(objective.mean, simple.values()))
+    amounts = (*np.linspace(shrinkage.amount, 0.0, 11), 0.0)
+    tried = [shrink(learned, Shrinkage(shrinkage.target, float(amount)), simple) for amount in amounts]
+    for weights, value in zip(tried, in_order(objective.mean, tried), strict=True):
+        if value >= least:
             return weights
     return max(simple.values(), key=objective.mean)
