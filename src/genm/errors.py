@@ -81,7 +81,11 @@ class MissingExtraError(GenmError, ImportError):
 
     def __init__(self, what: str, extra: str) -> None:
         super().__init__(f"{what} needs an optional dependency. Install it with: pip install 'genm[{extra}]'")
-        self.extra = extra
+        self.what, self.extra = what, extra
+
+    def __reduce__(self) -> tuple[type["MissingExtraError"], tuple[str, str]]:
+        """Survive the way from a worker to its client."""
+        return type(self), (self.what, self.extra)
 
 
 class ModelError(GenmError, ValueError):

@@ -211,6 +211,7 @@ def train(
     per_query: bool = False,
     memory: int | str | None = None,
     cluster: str | ClusterAddress | None = None,
+    device: str | None = None,
     checkpoint: str | Path | None = None,
     folds: int = 5,
     seed: int = 0,
@@ -239,9 +240,10 @@ def train(
 
     A `genm.scale.ScoreTable` may be given for runs and judgments; it may be larger than memory. The methods auto,
     newton, barrier and online learn from it. `memory`, such as "2GB", is how much of it is kept in memory;
-    `cluster` evaluates it by Dask: "local:4", or the address of a scheduler. `checkpoint` is a file that is written
-    after every pass over the table: the same call, made again after a crash, continues from there to the same
-    weights. Delete it when the model is saved.
+    `cluster` evaluates it by Dask: "local:4", or the address of a scheduler. `device` is "cuda" for a GPU, "cuda:1"
+    for another one; with "cuda" each process of "local:4" takes a GPU of its own. `checkpoint` is a file that is
+    written after every pass over the table: the same call, made again after a crash, continues from there to the
+    same weights. Delete it when the model is saved.
     """
     if isinstance(runs, ScoreTable):
         _check_takes_no_table(
@@ -261,11 +263,11 @@ def train(
         )
         if isinstance(current, Run):
             raise InputError("current (--current): from a table it is compared as weights by ranker, not as a run.")
-        check_table_method(plan.make())
+        check_table_method(plan.make(), device)
         table = runs if normalize is None else runs.with_normalizers(normalize)
         asked = {"folds": folds, "seed": seed, "current": None if current is None else dict(current)}
-        return _train_table(table, plan, memory, cluster, checkpoint, asked, progress)
-    _check_needs_table(memory=memory, cluster=cluster, checkpoint=checkpoint)
+        return _train_table(table, plan, memory, cluster, device, checkpoint, asked, progress)
+    _check_needs_table(memory=memory, cluster=cluster, device=device, checkpoint=checkpoint)
     grouping = check_query_weights(
         judged=runs.labelled if isinstance(runs, Aligned) else qrels is not None,
         has_groups=groups is not None,
@@ -617,18 +619,20 @@ def _train_table(
     plan: Plan,
     memory: int | str | None,
     cluster: str | ClusterAddress | None,
+    device: str | None,
     checkpoint: str | Path | None,
     asked: dict[str, Any],
     progress: Progress,
 ) -> Trained:
     """Learn from a table, cross-validate, and measure; what was found is kept in the checkpoint until the end."""
     fuser = plan.make()
-    settings = settings_for(fuser, table)
+    settings = settings_for(fuser, table, device)
     identity = {
         "method": fuser.method,
         "parameters": repr(fuser.get_params()),
         "measure": str(plan.measure),
         "normalizers": repr(table.normalizers),
+        "device": settings.device.partition(":")[0],  # a GPU rounds otherwise than a CPU
         **asked,
     }
     kept = Checkpoint(checkpoint, table=table.digest, options={**identity, "version": __version__})

@@ -59,8 +59,8 @@ rules (its normaliser, window and rule for missing documents), so that `genm exp
 engine takes them.
 
 With --table the weights are learned from a table of genm shard, which may be larger than memory, by the methods
-auto, newton, barrier and online; --cluster evaluates it by Dask. After every pass model.checkpoint.json is written:
-the same command, given again after a crash, continues from there.
+auto, newton, barrier and online; --cluster evaluates it by Dask, --device cuda on a GPU. After every pass
+model.checkpoint.json is written: the same command, given again after a crash, continues from there.
 
 With --groups, or --queries and --group-by, each group of queries gets weights of its own beside the global ones, as
 far from them as its queries justify. Rules are tested in order: NAME: REGEX, words<=N, characters>N, digits, or
@@ -76,6 +76,7 @@ EXAMPLES = (
     "genm fit --target opensearch --qrels qrels.txt b.trec d.trec -o model.json",
     "genm fit --table table/ --memory 2GB -o model.json",
     "genm fit --table table/ --cluster local:4 -o model.json",
+    "genm fit --table table/ --device cuda -o model.json",
     "genm fit --qrels q.txt --groups groups.tsv b.trec d.trec -o model.json",
     "genm fit --qrels q.txt --queries q.tsv --group-by 'id: ^[A-Z0-9-]+$' b d",
 )
@@ -304,6 +305,10 @@ Cluster = Annotated[
     str | None,
     typer.Option("--cluster", help="With --table: local:N, or a Dask scheduler tls://HOST:PORT.", metavar="WHERE"),
 ]
+Device = Annotated[
+    str | None,
+    typer.Option("--device", help="With --table: cuda for a GPU, or cuda:NUMBER.", metavar="NAME"),
+]
 TlsCa = Annotated[
     str | None, typer.Option("--tls-ca", help="With --cluster tls://: who signs certificates.", metavar="FILE")
 ]
@@ -316,10 +321,14 @@ TlsKey = Annotated[
 
 
 def _table_settings(
-    table: str | None, memory: str | None, cluster: str | None, tls: tuple[str | None, str | None, str | None]
+    table: str | None,
+    memory: str | None,
+    cluster: str | None,
+    device: str | None,
+    tls: tuple[str | None, str | None, str | None],
 ) -> dict[str, Any]:
     """Return how a table is evaluated; refuse options that belong to a table where there is none."""
-    given = {"--memory": memory, "--cluster": cluster}
+    given = {"--memory": memory, "--cluster": cluster, "--device": device}
     given |= dict(zip(("--tls-ca", "--tls-cert", "--tls-key"), tls, strict=True))
     for flag, value in given.items():
         if value is not None and table is None:
@@ -329,7 +338,8 @@ def _table_settings(
     where = None if cluster is None else genm.scale.ClusterAddress(cluster, *tls)
     if where is not None:
         where.check()
-    return {"memory": None if memory is None else genm.scale.bytes_of(memory), "cluster": where}
+    n_bytes = None if memory is None else genm.scale.bytes_of(memory)
+    return {"memory": n_bytes, "cluster": where, "device": device}
 
 
 def fit(
@@ -381,6 +391,7 @@ def fit(
     table: TableFolder = None,
     memory: Memory = None,
     cluster: Cluster = None,
+    device: Device = None,
     tls_ca: TlsCa = None,
     tls_cert: TlsCert = None,
     tls_key: TlsKey = None,
@@ -399,7 +410,7 @@ def fit(
     if bool(runs) == (table is not None):
         found = "both" if runs else "neither"
         raise InputError(f"expected runs, or a table by --table; found {found}. Give one of them.")
-    evaluated = _table_settings(table, memory, cluster, (tls_ca, tls_cert, tls_key))
+    evaluated = _table_settings(table, memory, cluster, device, (tls_ca, tls_cert, tls_key))
     present = _current_weights(current)
     current_path = None if present is not None else current
     names = options.named_paths(runs, qrels, test_qrels, query_weights, current_path, groups, queries)

@@ -83,15 +83,20 @@ class Problem:
         tiles = build_tiles(aligned.starts, aligned.scores, relevant, n_relevant, aligned.query_weights)
         self.tiles: Tiles = take(tiles, kept) if self.n_set_aside else tiles
 
-    def select(self, queries: NDArray[np.integer]) -> "Problem":
+    @property
+    def query_weights(self) -> Floats:
+        """How much each query counts."""
+        return self.tiles.query_weights
+
+    def select(self, queries: NDArray[np.integer]) -> Self:
         """Return the problem of some of the kept queries; no score is copied."""
         return self._with(tiles=take(self.tiles, queries), kept=self.kept[queries])
 
-    def with_beta(self, beta: float) -> "Problem":
+    def with_beta(self, beta: float) -> Self:
         """Return the same queries under another sharpness."""
         return self._with(beta=check_beta(beta))
 
-    def with_rankers(self, columns: Sequence[int], tiles: Tiles | None = None) -> "Problem":
+    def with_rankers(self, columns: Sequence[int], tiles: Tiles | None = None) -> Self:
         """Return the same queries under some of the rankers; the sharpness stays.
 
         So do all documents, unless `tiles` of these rankers are given that hold fewer.
@@ -103,7 +108,7 @@ class Problem:
             depths=tuple(self.depths[k] for k in columns),
         )
 
-    def with_labels(self, relevant: NDArray[np.bool_]) -> "Problem":
+    def with_labels(self, relevant: NDArray[np.bool_]) -> Self:
         """Return the same queries with other labels: `relevant` marks rows of the aligned scores."""
         counts = np.concatenate(([0], np.cumsum(relevant)))[self.tiles.rows]
         return self._with(tiles=relabel(self.tiles, relevant, counts[:, 1] - counts[:, 0]))
@@ -146,7 +151,7 @@ class Problem:
         found = smooth_ap(self.tiles, weights, self.beta, smooth_j=self.smooth_j, order=2)
         return float(mean(self.tiles, found.value)), mean(self.tiles, found.gradient), found.hessian
 
-    def _with(self, **changes: object) -> "Problem":
+    def _with(self, **changes: object) -> Self:
         other = copy.copy(self)
         for name, value in changes.items():
             setattr(other, name, value)
@@ -249,7 +254,7 @@ class Scorer:
         self.measure = with_level(measure, level)
         self._problem = problem
         self._quick = self.measure.has_smoothed_form
-        self.query_weights = problem.tiles.query_weights
+        self.query_weights = problem.query_weights
         if not self._quick:
             if aligned is None:
                 raise InputError(f"measure {self.measure}: expected aligned runs. Only AP does without.")

@@ -171,13 +171,18 @@ class TableProblem(Problem):
 
     def _chosen(self) -> None:
         """Set what depends on the chosen queries."""
-        self.query_weights: Floats = self.table.query_weights[self.kept]
-        self.total = float(self.query_weights.sum())
+        self._query_weights: Floats = self.table.query_weights[self.kept]
+        self.total = float(self._query_weights.sum())
         whole = len(self.kept) == len(self.table.teaching)
         self._marks = None if whole else self.table.marks(self.kept)
         self._exact: dict[bytes, float] = {}
 
-    def select(self, queries: NDArray[np.integer]) -> "TableProblem":
+    @property
+    def query_weights(self) -> Floats:
+        """How much each query counts."""
+        return self._query_weights
+
+    def select(self, queries: NDArray[np.integer]) -> Self:
         """Return the problem of some of the kept queries, in rising order."""
         other = copy.copy(self)
         other.kept = self.kept[queries]
@@ -192,7 +197,7 @@ class TableProblem(Problem):
         (found,) = self.table.lockstep.ask([Request(weights=values, queries=self._marks, **what)])
         return found
 
-    def with_beta(self, beta: float) -> "TableProblem":
+    def with_beta(self, beta: float) -> Self:
         """Return the same queries under another sharpness."""
         other = copy.copy(self)
         other.beta = check_beta(beta)
@@ -270,8 +275,13 @@ class TableScorer(Scorer):
         return TableScorer(self._table_problem.select(queries), self.measure, 1)
 
 
-def check_table_method(fuser: Fuser) -> None:
-    """Refuse a fuser that does not learn from a table."""
+def check_table_method(fuser: Fuser, device: str | None = None) -> None:
+    """Refuse a fuser that does not learn from a table, or not on this device."""
+    if device not in (None, "cpu") and isinstance(fuser, OnlineFuser):
+        raise InputError(
+            f"device (--device) {device}: the method online learns from one query at a time, on the CPU. Leave the "
+            f"device out, or use auto, newton or barrier."
+        )
     if type(fuser) not in _FUSERS:
         raise InputError(
             f"method (--method) {fuser.method}: it needs all aligned runs in memory. A table is learned from by "
@@ -285,11 +295,11 @@ def check_table_method(fuser: Fuser) -> None:
         raise InputError("starts: from a table the method online learns from one start. Give one, or none.")
 
 
-def settings_for(fuser: Fuser, table: Table) -> Settings:
+def settings_for(fuser: Fuser, table: Table, device: str | None = None) -> Settings:
     """Return how the shards are made ready for a fuser."""
     measure = with_level(parse_measure(getattr(fuser, "measure", "AP")), getattr(fuser, "level", 1))
     level = max(getattr(fuser, "level", 1), measure.rel)
-    return Settings(level, table.dtype, "" if measure.has_smoothed_form else str(measure))
+    return Settings(level, table.dtype, "" if measure.has_smoothed_form else str(measure), device or "cpu")
 
 
 def fit_table(fuser: Fuser, table: TableQueries, queries: NDArray[np.integer] | None = None) -> Fuser:

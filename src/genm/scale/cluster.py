@@ -9,15 +9,18 @@ import asyncio
 import threading
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
 from genm.errors import EngineError, InputError, MissingExtraError
 from genm.progress import Progress, silent
-from genm.scale.engines import Engine, Table, ThreadEngine, blocks_of_shards, bytes_of, usable_memory
+from genm.scale.cuda import device_number, find_device, n_devices
+from genm.scale.engines import Engine, Table, ThreadEngine, blocks_of_shards, bytes_of, memory_for, usable_memory
 from genm.scale.evaluation import Answer, Request, Settings
 
+ONE_GPU_EACH = "cuda:worker"
+"""The device of the workers that genm starts: worker n takes GPU n, and begins anew after the last GPU."""
 BLOCKS_PER_WORKER = 2
 """Blocks for each worker: enough to share out the shards of a lost one, few enough to cost no time."""
 WORKER_TTL = "45s"
@@ -83,7 +86,9 @@ class DaskEngine:
         self._table, self._settings, self._address = table, settings, where.address
         self._cluster, self.client = _connected(where, worker_ttl)
         n_local = where.n_local
-        if memory is None and n_local is not None:
+        if n_local is not None and settings.device == "cuda":
+            self._settings = replace(settings, device=ONE_GPU_EACH)
+        if memory is None and n_local is not None and settings.device == "cpu":
             memory = usable_memory() // n_local
         self._memory = memory
         self.client.wait_for_workers(1, timeout=_WAIT_FOR_WORKERS)
@@ -211,9 +216,13 @@ def open_engine(
     `memory` is in bytes, or a text such as "2GB"; for a cluster it is that of each worker.
     """
     n_bytes = bytes_of(memory) if isinstance(memory, str) else memory
-    if cluster is None:
-        return ThreadEngine(table, settings, memory=n_bytes, progress=progress)
     where = ClusterAddress(cluster) if isinstance(cluster, str) else cluster
+    if settings.device != "cpu":
+        device_number(settings.device)
+        if where is None or where.n_local is not None:
+            find_device(settings.device)  # a GPU that is missing is refused before anything is read
+    if where is None:
+        return ThreadEngine(table, settings, memory=n_bytes, progress=progress)
     return DaskEngine(table, settings, where, memory=n_bytes)
 
 
@@ -225,6 +234,8 @@ def evaluate_block(
     table: Table, settings: Settings, shards: list[int], requests: list[Request], memory: int | None
 ) -> list[list[Answer]]:
     """Return the answers of a block of shards: what a worker runs. Its shards stay in the worker's memory."""
+    if settings.device == ONE_GPU_EACH:
+        settings = replace(settings, device=_gpu_of_worker())
     of_table = (table.digest, repr(table.normalizers), settings)
     with _lock:
         for key in [key for key in _engines if key[0] != of_table]:
@@ -233,5 +244,15 @@ def evaluate_block(
         if engine is None:
             engine = _engines[(of_table, *shards)] = ThreadEngine(table, settings, shards=shards)
         others = sum(other.n_bytes for other in _engines.values() if other is not engine)
-        engine.memory = (usable_memory() if memory is None else memory) - others
+        if settings.device == "cpu" or memory is not None:
+            engine.memory = (memory_for(settings) if memory is None else memory) - others
+        else:
+            engine.memory = engine.n_bytes + memory_for(settings)  # what is free on a GPU is without the others
     return engine.evaluate(requests)
+
+
+def _gpu_of_worker() -> str:
+    """Return the GPU of this worker, by its number in the cluster."""
+    from distributed import get_worker
+
+    return f"cuda:{int(get_worker().name) % n_devices()}"

@@ -13,8 +13,12 @@ The kernels are CUDA C++ (`cuda_kernels.cu`), which CuPy compiles at first use a
 numpy and CuPy alone.
 """
 
+import functools
+import itertools
+import os
 import threading
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -39,11 +43,24 @@ QUERY = np.dtype(
 )
 """`struct Query` of the kernels."""
 
+MOST_HESSIAN_RANKERS = 16
+"""A thread keeps the K (K + 1) / 2 sums of a Hessian in registers; those of more rankers do not fit."""
 _PAD = 8
-_CHUNK_BYTES = 1 << 28
+_CHUNK_BYTES = 1 << 26
+"""Scores that are copied at once. On an H200's machine two pinned buffers of 64 MB, filled by 8 threads, reached
+27 GB/s; buffers of 16 MB 18, the same by one thread 7, and memory that is not pinned 8."""
+_COPY_THREADS = 8
+_LEAST_STAGED = 1 << 28
+"""Bytes from which pinned memory pays: to allocate it takes as long as copying about so many."""
 _ROWS_PER_SUM = 128
 _MOST_SUMS = 72
 """Sums that a thread keeps in registers, and scores of relevant documents beside them."""
+_SHARE_OF_MEMORY = 0.8
+"""Of a GPU's free memory, what scores may take: the rest is for results and for the scores being copied."""
+_MIDDLE, _LONG = 1, 2
+_LEAST_MIDDLE = 8000
+"""Scores of a query from which it is of middle length."""
+_TEAM = 4
 _GREATEST = 1e30
 """Beyond it, products of scores and weights would overflow float32."""
 
@@ -61,6 +78,9 @@ class Device(Protocol):
 
     def put(self, array: NDArray[Any]) -> Array:
         """Copy an array to the device."""
+
+    def stage(self, array: NDArray[Any]) -> Array:
+        """Copy one of many large arrays to the device; the next may be prepared while this one is copied."""
 
     def get(self, array: Array) -> NDArray[Any]:
         """Copy an array from the device."""
@@ -87,23 +107,26 @@ class CudaDevice:
     """A GPU, through CuPy."""
 
     def __init__(self, number: int = 0) -> None:
-        try:
-            import cupy  # noqa: PLC0415 an extra
-        except ImportError as error:
-            raise MissingExtraError("Learning on a GPU (CuPy)", "cuda") from error
-        try:
-            count = cupy.cuda.runtime.getDeviceCount()
-        except cupy.cuda.runtime.CUDARuntimeError as error:
-            raise InputError(
-                f"GPU {number}: expected an NVIDIA GPU and its driver; found none ({error})."
-            ) from error
+        cupy, count = _load_cupy(), n_devices()
         if not 0 <= number < count:
-            raise InputError(f"GPU {number}: expected one of 0 to {count - 1}, the GPUs of this machine.")
+            raise InputError(
+                f"GPU {number}: expected one of 0 to {count - 1}; found {count} GPUs. nvidia-smi lists them; "
+                f"CUDA_VISIBLE_DEVICES may hide some."
+            )
         self.number, self.lock = number, threading.RLock()
         self._cupy, self._device = cupy, cupy.cuda.Device(number)
         self._modules: dict[tuple[str, ...], Any] = {}
         self._functions: dict[tuple[tuple[str, ...], str], Any] = {}
         self._weights: dict[tuple[tuple[str, ...], str], Array] = {}
+        self._buffers: list[tuple[NDArray[np.uint8], Any]] = []
+        self._n_staged = 0
+
+    @property
+    def free_bytes(self) -> int:
+        """Bytes of memory that scores may take: of what is free, and of what was freed by this process."""
+        with self._device:
+            free, _ = self._cupy.cuda.runtime.memGetInfo()
+            return int(_SHARE_OF_MEMORY * (free + self._cupy.get_default_memory_pool().free_bytes()))
 
     @property
     def name(self) -> str:
@@ -117,6 +140,30 @@ class CudaDevice:
                 return self._cupy.asarray(np.ascontiguousarray(array).view(np.int64))
             return self._cupy.asarray(array)
 
+    def stage(self, array: NDArray[Any]) -> Array:
+        """Copy a large array to the device, through pinned memory that several threads fill.
+
+        The copy goes on after this returns; kernels that are launched later wait for it.
+        """
+        with self._device, self.lock:
+            there = self.empty(array.shape, array.dtype.type)
+            if not self._buffers:
+                for _ in range(2):
+                    memory = self._cupy.cuda.alloc_pinned_memory(_CHUNK_BYTES)
+                    buffer = np.frombuffer(memory, np.uint8, _CHUNK_BYTES)
+                    self._buffers.append((buffer, self._cupy.cuda.Event()))
+            null = self._cupy.cuda.Stream.null
+            source, target = array.reshape(-1).view(np.uint8), there.reshape(-1).view(np.uint8)
+            for first in range(0, source.size, _CHUNK_BYTES):
+                part = source[first : first + _CHUNK_BYTES]
+                buffer, is_copied = self._buffers[self._n_staged % 2]
+                self._n_staged += 1
+                is_copied.synchronize()  # the copy before the last one
+                _copy_by_threads(part, buffer)
+                target[first : first + part.size].set(buffer[: part.size], stream=null)
+                is_copied.record(null)
+            return there
+
     def get(self, array: Array) -> NDArray[Any]:
         """Copy an array from the device."""
         with self._device:
@@ -125,12 +172,21 @@ class CudaDevice:
     def empty(self, shape: tuple[int, ...], dtype: type) -> Array:
         """Return an array of any content."""
         with self._device:
-            return self._cupy.empty(shape, dtype)
+            try:
+                return self._cupy.empty(shape, dtype)
+            except self._cupy.cuda.memory.OutOfMemoryError as error:
+                raise InputError(
+                    f"GPU {self.number}: expected {np.prod(shape) * np.dtype(dtype).itemsize:,} bytes of free "
+                    f"memory; found less ({error}). Learn from a table (genm shard), of which a part is kept on "
+                    f"the GPU, or end other programs that use it."
+                ) from error
 
     def zeros(self, shape: tuple[int, ...], dtype: type) -> Array:
         """Return an array of zeros."""
+        there = self.empty(shape, dtype)
         with self._device:
-            return self._cupy.zeros(shape, dtype)
+            there.fill(0)
+        return there
 
     def synchronize(self) -> None:
         """Wait until all kernels have run."""
@@ -168,6 +224,56 @@ class CudaDevice:
         kernel(grid, (threads,), arguments)
 
 
+def _load_cupy() -> Any:
+    try:
+        import cupy  # noqa: PLC0415 an extra
+    except ImportError as error:
+        raise MissingExtraError("Learning on a GPU (CuPy)", "cuda") from error
+    return cupy
+
+
+def n_devices() -> int:
+    """Return the number of GPUs that this process sees; raise if there is none."""
+    runtime = _load_cupy().cuda.runtime
+    try:
+        return int(runtime.getDeviceCount())
+    except runtime.CUDARuntimeError as error:
+        raise InputError(
+            f"device (--device) cuda: expected an NVIDIA GPU and its driver; found none ({error}). Check that "
+            f"nvidia-smi lists it and that the installed CuPy fits the driver, or leave the device out to use the "
+            f"CPU."
+        ) from error
+
+
+def find_device(text: str) -> CudaDevice:
+    """Return the GPU that a text names: "cuda" (the first) or "cuda:1" (by number); one object for each GPU."""
+    return _device_of(device_number(text))
+
+
+def device_number(text: str) -> int:
+    """Return the number of the GPU that a text names."""
+    kind, colon, number = text.partition(":")
+    if kind != "cuda" or (colon and not number.isdecimal()):
+        raise InputError(f'device (--device) {text!r}: expected "cpu", "cuda" or "cuda:NUMBER", such as "cuda:1".')
+    return int(number or 0)
+
+
+@functools.cache
+def _device_of(number: int) -> CudaDevice:
+    return CudaDevice(number)  # it holds the compiled kernels
+
+
+@functools.cache
+def _copiers() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(min(_COPY_THREADS, os.cpu_count() or 1), thread_name_prefix="genm-upload")
+
+
+def _copy_by_threads(source: NDArray[np.uint8], target: NDArray[np.uint8]) -> None:
+    cuts = np.linspace(0, source.size, _COPY_THREADS + 1).astype(np.int64).tolist()
+    spans = [slice(low, high) for low, high in itertools.pairwise(cuts)]
+    list(_copiers().map(lambda span: np.copyto(target[span], source[span]), spans))
+
+
 def macros(options: Mapping[str, int | str]) -> tuple[str, ...]:
     """Return the compiler's options that define these macros."""
     return tuple(f"-D{name}={value}" for name, value in sorted(options.items()))
@@ -175,21 +281,25 @@ def macros(options: Mapping[str, int | str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """How the kernels are compiled; results differ by rounding alone."""
+    """How the kernels are compiled; results differ by rounding alone.
+
+    What is 0 or None is chosen by rules from the shape of the data (`DeviceShard._options`). They come from
+    `python -m benchmarks.cuda_kernels` on an H200; docs/scale-gpu.md has the measured times.
+    """
 
     group: int = 4
     """The most relevant documents for which one pass over the scores serves."""
     warps: int = 4
     """Of a block whose warps have a query each."""
-    team: int = 8
+    team: int = 0
     """Warps that share a long query."""
-    long: int = 8192
+    long: int = 4096
     """Documents from which a query is long."""
     vec: int = 0
-    """Documents that a thread reads at once, 1, 2 or 4; 0: by the number of rankers."""
+    """Documents that a thread reads at once, 1, 2 or 4."""
     unroll: int = 1
-    min_blocks: int = 1
-    stream: bool = False
+    min_blocks: int = 0
+    stream: bool | None = None
 
 
 class SmoothSums(NamedTuple):
@@ -249,7 +359,8 @@ class _Launch:
     n_queries: int
     most_relevant: int
     """Of these queries, at most."""
-    is_long: bool
+    length: int
+    """0, or _MIDDLE or _LONG: whether several warps share a query."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -275,6 +386,11 @@ class DeviceShard:
         return self.table.n_rankers
 
     @property
+    def sizes(self) -> NDArray[np.int32]:
+        """(Q,) documents of each query."""
+        return np.asarray(self.table.sizes[self.queries])
+
+    @property
     def n_relevant(self) -> Ints:
         """(Q,) what average precision divides by: relevant documents, including those that have no row."""
         return np.asarray(self.labels.n_relevant[self.queries])
@@ -294,14 +410,17 @@ class DeviceShard:
         """Return some of the queries (a fold, a sample, repeats allowed); no score is copied."""
         return replace(self, queries=self.queries[queries], query_weights=self.query_weights[queries])
 
-    def relabel(self, relevant: NDArray[np.bool_], n_relevant: NDArray[np.integer]) -> "DeviceShard":
+    def relabel(self, relevant: NDArray[np.bool_], n_relevant: NDArray[np.integer] | None = None) -> "DeviceShard":
         """Return the same documents with other labels: `relevant` marks rows of the table.
 
-        `n_relevant` counts the relevant documents of each of these queries, with or without a row.
+        `n_relevant` counts the relevant documents of each of these queries, with or without a row; where it is not
+        given, those that have a row.
         """
-        counts = np.zeros(len(self.table.sizes), np.int64)
-        counts[self.queries] = n_relevant
-        return replace(self, labels=_label(self.table, relevant, counts))
+        labels = _label(self.table, relevant, np.zeros(len(self.table.sizes), np.int64))
+        counts = np.diff(labels.starts)
+        if n_relevant is not None:
+            counts[self.queries] = n_relevant
+        return replace(self, labels=replace(labels, n_relevant=counts))
 
     def take_rankers(self, columns: Sequence[int]) -> "DeviceShard":
         """Return the same queries with the scores of some of the rankers alone, which are copied."""
@@ -337,6 +456,11 @@ class DeviceShard:
         """
         if order not in (0, 1, 2):
             raise InputError(f"order={order!r}: expected 0 (value), 1 (gradient) or 2 (Hessian).")
+        if order == 2 and self.n_rankers > MOST_HESSIAN_RANKERS:
+            raise InputError(
+                f"{self.n_rankers} rankers: expected at most {MOST_HESSIAN_RANKERS} for second derivatives on a "
+                f"GPU. Use the method auto, which needs none, or the CPU."
+            )
         given, K, device = self._check(weights), self.n_rankers, self.table.device
         with device.lock:
             rows = self._smooth_rows(given, beta, order, smooth_j=smooth_j)
@@ -430,32 +554,60 @@ class DeviceShard:
         records["n_relevant"] = np.diff(labels.starts)[self.queries]
         records["out"], records["slot"] = self._rank_starts()[:-1], np.arange(self.n_queries)
         records["divisor"] = np.maximum(self.n_relevant, 1)
-        grouped, is_long = np.minimum(records["n_relevant"], most), records["size"] >= self.tuning.long
+        grouped = np.minimum(records["n_relevant"], most)
+        is_middle = (grouped == 1) & (records["size"] >= _LEAST_MIDDLE / self.n_rankers) & (self.tuning.team == 0)
+        length = np.where(records["size"] >= self.tuning.long, _LONG, np.where(is_middle, _MIDDLE, 0))
         launches = []
         for n in range(1, most + 1):
-            for long in (False, True):
-                own = records[(grouped == n) & (is_long == long)]
+            for kind in (0, _MIDDLE, _LONG):
+                own = records[(grouped == n) & (length == kind)]
                 if len(own):
-                    launches.append(_Launch(table.device.put(own), len(own), n, long))
+                    launches.append(_Launch(table.device.put(own), len(own), n, kind))
         self._derived["launches"] = launches
         return launches
 
     def _most_grouped(self) -> int:
         return max(1, min(self.tuning.group, _MOST_SUMS // (2 * self.n_rankers + 1)))
 
-    def _options(self, launch: _Launch, **own: int | str) -> tuple[dict[str, int | str], tuple[int], int]:
-        """Return the macros, the grid and the threads of a launch."""
-        team = self.tuning.team if launch.is_long else 1
-        warps = team if team > 1 else self.tuning.warps
-        K = self.n_rankers
+    def _options(
+        self, launch: _Launch, n_weights: int, order: int = 0, **own: int | str
+    ) -> tuple[dict[str, int | str], tuple[int], int]:
+        """Return the macros, the grid and the threads of a launch.
+
+        The rules in short, with ms on an H200 for 100,000 queries of 1,000 documents and 8 rankers:
+
+        - Several warps share a query that is long (500 x 7,000 x 4: .019 by 4 warps, .037 by one), and one that has
+          8,000 scores or more and one relevant document (gradient .716 and .746, exact .701 and .732; 16 rankers
+          .727 and .783). Not for Hessians (1.31 and .854), nor for 2 relevant documents (1.11 and .754).
+        - `min_blocks` bounds the registers, so that more blocks run side by side: gradients with 2 relevant
+          documents .754 with 5 blocks, .823 with 1; with 4, .942 with 4 and 1.28 with 1; with 8, 1.87 with 3 and
+          2.18 with 1. More than 8 rankers or several weight vectors need the registers (4 vectors: 4.69).
+        - `stream` past the cache where scores are read once: .819 and .823. Hessians are slower by it (1.66, 1.43).
+        - `vec` 4 beats 2 (.746 and .781) as long as the registers last.
+        """
+        tuning, K, n = self.tuning, self.n_rankers, launch.most_relevant
+        team = 1
+        if launch.length == _LONG:
+            team = tuning.team or _TEAM
+        elif launch.length == _MIDDLE and order < 2:
+            team = _TEAM
+        else:
+            pass  # a warp for each query
+        min_blocks = tuning.min_blocks
+        if min_blocks == 0:
+            is_bounded = order == 1 and n_weights == 1 and K <= 8 and team == 1
+            min_blocks = {1: 1, 2: 5, 3: 4}.get(n, 3) if is_bounded else 1
+        stream = order < 2 and n <= 2 if tuning.stream is None else tuning.stream
+        warps = team if team > 1 else tuning.warps
         options: dict[str, int | str] = {
             "K": K,
             "TEAM": team,
             "WARPS": warps,
-            "VEC": self.tuning.vec or (4 if K <= 12 else 2 if K <= 24 else 1),
-            "STREAM": int(self.tuning.stream),
-            "UNROLL": self.tuning.unroll,
-            "MIN_BLOCKS": self.tuning.min_blocks,
+            "VEC": tuning.vec or (4 if K <= 12 else 2 if K <= 24 else 1),
+            "STREAM": int(stream),
+            "UNROLL": tuning.unroll,
+            "MIN_BLOCKS": min_blocks,
+            "W": n_weights,
             **own,
         }
         n_blocks = launch.n_queries if team > 1 else -(-launch.n_queries // warps)
@@ -476,7 +628,7 @@ class DeviceShard:
                 most = 1 if order == 2 else _MOST_SUMS // (group * (1 + K)) if order else 16 // group
                 for first, own in _tiles_of(weights, most):
                     options, grid, threads = self._options(
-                        launch, SMOOTH=1, ORDER=order, SMOOTH_J=int(smooth_j), GROUP=group, W=len(own)
+                        launch, len(own), order, SMOOTH=1, ORDER=order, SMOOTH_J=int(smooth_j), GROUP=group
                     )
                     constants: dict[str, NDArray[Any]] = {
                         "sharp": sharp[first : first + len(own)].astype(np.float32)
@@ -518,7 +670,7 @@ class DeviceShard:
     ) -> dict[str, int | str]:
         """Fill the ranks of one launch; return the macros of its module."""
         options, grid, threads = self._options(
-            launch, RANK=1, GROUP=launch.most_relevant, W=len(weights), TIES=int(ties)
+            launch, len(weights), RANK=1, GROUP=launch.most_relevant, TIES=int(ties)
         )
         arguments = (
             self.table.scores,
@@ -565,7 +717,10 @@ def upload(
 
 
 def _lay_out(device: Device, starts: Ints, scores: NDArray[np.floating]) -> _Table:
-    """Copy scores to the device, some queries at a time, and lay them out there."""
+    """Copy scores to the device, some queries at a time, and lay them out there.
+
+    Much data goes through pinned memory.
+    """
     K, n_queries = scores.shape[1], len(starts) - 1
     if scores.dtype not in (np.float32, np.float64):
         scores = scores.astype(np.float64)
@@ -575,17 +730,23 @@ def _lay_out(device: Device, starts: Ints, scores: NDArray[np.floating]) -> _Tab
     placed = device.empty((max(int(begins[-1]), 1) * K,), np.float32)
     source = "float" if scores.dtype == np.float32 else "double"
     rows = max(1, _CHUNK_BYTES // (scores.itemsize * K))
+    copy = device.stage if scores.nbytes >= _LEAST_STAGED else device.put
+    greatest: list[Array] = []
     first = 0
     while first < n_queries:
         last = int(np.searchsorted(starts, starts[first] + rows, side="right")) - 1
         last = min(max(last, first + 1), n_queries)
         block = np.ascontiguousarray(scores[starts[first] : starts[last]])
-        there = device.put(block)
-        if not bool(abs(there).max() < _GREATEST if block.size else True):
-            raise InputError(f"scores must be finite and below {_GREATEST:g} on a GPU; found others.")
+        there = copy(block)
+        if block.size:
+            greatest.append(abs(there).max())  # looked at below: here the next block would have to wait
         own = device.put(starts[first : last + 1]), device.put(begins[first:last])
         device.launch("lay_out", _table_options(K, source), (last - first,), 128, (there, *own, placed))
         first = last
+    if not all(bool(one < _GREATEST) for one in greatest):  # False for NaN, too
+        raise InputError(
+            f"scores: expected finite numbers below {_GREATEST:g} on a GPU; found others. Normalise the runs."
+        )
     device_begins = device.put(begins[:-1])
     return _Table(device, K, starts, sizes, begins[:-1], device.put(sizes), device_begins, placed)
 

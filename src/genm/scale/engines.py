@@ -1,4 +1,4 @@
-"""Engines: where the shards of a table are evaluated. Threads of this process, or other processes.
+"""Engines: where the shards of a table are evaluated. Threads of this process, other processes, or a GPU.
 
 An engine returns the answer of every shard to every request. It decides only where and when a shard is worked on;
 `genm.scale.evaluation` says what is computed, and in which order it is added up.
@@ -20,6 +20,8 @@ from genm.align import Aligned
 from genm.errors import EngineError, InputError
 from genm.normalizers import Normalizer
 from genm.progress import Progress, silent
+from genm.scale.cuda import find_device
+from genm.scale.cuda_shard import CudaShard
 from genm.scale.evaluation import Answer, ReadyShard, Request, Settings, TiledShard
 
 if TYPE_CHECKING:
@@ -106,6 +108,17 @@ def usable_memory() -> int:
     return int(_SHARE_OF_MEMORY * min(limits))
 
 
+def memory_for(settings: Settings) -> int:
+    """Return the bytes that shards may take where they are kept: in the memory of this process, or of a GPU."""
+    return usable_memory() if settings.device == "cpu" else find_device(settings.device).free_bytes
+
+
+def ready_shard(number: int, aligned: Aligned, settings: Settings) -> ReadyShard:
+    """Make a shard ready for the device of the settings."""
+    kind = TiledShard if settings.device == "cpu" else CudaShard
+    return kind(number, aligned, settings)
+
+
 def bytes_of(text: str) -> int:
     """Return a size such as 500MB, 2GB or 1.5GiB in bytes."""
     found = _SIZE.fullmatch(text.strip())
@@ -129,11 +142,11 @@ class ThreadEngine:
         *,
         memory: int | None = None,
         shards: Sequence[int] | None = None,
-        make_shard: MakeShard = TiledShard,
+        make_shard: MakeShard = ready_shard,
         progress: Progress = silent,
     ) -> None:
         self._table, self._settings, self._make, self._progress = table, settings, make_shard, progress
-        self.memory = usable_memory() if memory is None else memory
+        self.memory = memory_for(settings) if memory is None else memory
         """Bytes that the shards in memory may take."""
         self._shards = list(range(table.n_shards)) if shards is None else list(shards)
         self._kept: dict[int, ReadyShard] = {}

@@ -5,7 +5,8 @@ gradients of its queries. The vectors of all shards are added in a fixed binary 
 result does not depend on the engine, the number of workers or the order in which shards are finished. Only requests
 with `per_query` are answered with a number for every query.
 
-`TiledShard` answers on the CPU. Another device takes its place with a class that has `nbytes` and `answer`.
+`TiledShard` answers on the CPU. Another device takes its place with a class that has `nbytes` and `answer`:
+`genm.scale.cuda_shard.CudaShard` answers on a GPU.
 """
 
 import hashlib
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from genm._math.average_precision import exact_ap, smooth_ap
 from genm._math.fusion import fused_variances
 from genm._math.tiles import Tiles, build_tiles, take
-from genm._typing import Bools, Floats
+from genm._typing import Bools, Floats, Ints
 from genm.align import Aligned, select_rankers
 from genm.errors import InputError
 from genm.evaluate import AlignedEvaluator, evaluate_aligned, parse_measure
@@ -94,6 +95,8 @@ class Settings:
     """Of the scores in memory; float32 takes half the memory and rounds the normalised scores."""
     measure: str = ""
     """A measure that learning asks for again and again, other than average precision: its data stay in memory."""
+    device: str = "cpu"
+    """What evaluates average precision: "cpu", or a GPU as "cuda" or "cuda:NUMBER"."""
 
 
 class ReadyShard(Protocol):
@@ -116,6 +119,16 @@ class TiledShard:
         self.number, self.n_queries = number, len(aligned.queries)
         n_relevant = aligned.n_relevant(settings.level)
         self.kept = np.flatnonzero((n_relevant > 0) & (aligned.query_weights > 0))
+        self.query_weights: Floats = aligned.query_weights[self.kept]
+        self._level = settings.level
+        self._store(aligned, n_relevant, settings)
+        self._measured: tuple[str, AlignedEvaluator] | None = None
+        if settings.measure and len(self.kept):
+            own = aligned.select(self.kept)
+            self._measured = settings.measure, AlignedEvaluator(own, [parse_measure(settings.measure)])
+
+    def _store(self, aligned: Aligned, n_relevant: Ints, settings: Settings) -> None:
+        """Make the scores ready."""
         tiles = build_tiles(
             aligned.starts,
             aligned.scores,
@@ -125,21 +138,19 @@ class TiledShard:
             dtype=np.dtype(settings.dtype),
         )
         self.tiles: Tiles = take(tiles, self.kept) if len(self.kept) < self.n_queries else tiles
-        self._level = settings.level
-        self._measured: tuple[str, AlignedEvaluator] | None = None
-        if settings.measure and len(self.kept):
-            own = aligned.select(self.kept)
-            self._measured = settings.measure, AlignedEvaluator(own, [parse_measure(settings.measure)])
 
     @property
     def nbytes(self) -> int:
         """Bytes of memory: those of the tiles and, for other measures than average precision, of the scores."""
         arrays = (self.tiles.scores, self.tiles.position, self.tiles.low, self.tiles.high)
-        documents = 0
-        if self._measured is not None:
-            held = self._measured[1].aligned
-            documents = held.scores.nbytes + held.raw.nbytes + held.retrieved.nbytes
-        return sum(array.nbytes for array in arrays) + documents
+        return sum(array.nbytes for array in arrays) + self._measured_bytes
+
+    @property
+    def _measured_bytes(self) -> int:
+        if self._measured is None:
+            return 0
+        held = self._measured[1].aligned
+        return held.scores.nbytes + held.raw.nbytes + held.retrieved.nbytes
 
     def part(self, queries: Bools) -> Tiles:
         """Return the tiles of the selected queries that have relevant documents."""
@@ -176,13 +187,13 @@ class TiledShard:
             if first.per_query:
                 answers.append(tuple(column[mine] for column in columns))
             else:
-                answers.append(tuple(_weighted_sum(column[mine], weights[mine]) for column in columns))
+                answers.append(tuple(weighted_sum(column[mine], weights[mine]) for column in columns))
         return answers
 
     def _weights_of(self, at: NDArray[np.intp], aligned: Aligned | None) -> Floats:
         if aligned is not None:
             return np.asarray(aligned.query_weights[at])
-        return np.asarray(self.tiles.query_weights[np.searchsorted(self.kept, at)])
+        return np.asarray(self.query_weights[np.searchsorted(self.kept, at)])
 
     def _columns(self, request: Request, queries: Bools) -> list[Floats]:
         """Return what is asked for, per query that has relevant documents."""
@@ -203,7 +214,7 @@ class TiledShard:
             tiles, weights, request.beta, order=2, smooth_j=request.smooth_j, total_weight=request.total
         )
         exact = exact_ap(tiles, weights)
-        sums = (_weighted_sum(column, tiles.query_weights) for column in (exact, found.value, found.gradient))
+        sums = (weighted_sum(column, tiles.query_weights) for column in (exact, found.value, found.gradient))
         return (*sums, found.hessian)
 
     def _is_measured(self, request: Request) -> bool:
@@ -219,7 +230,8 @@ def _alike(requests: Sequence[Request]) -> list[list[int]]:
     return list(groups.values())
 
 
-def _weighted_sum(column: Floats, weights: Floats) -> Floats:
+def weighted_sum(column: Floats, weights: Floats) -> Floats:
+    """Return the sum over the queries (first axis) of weight times value."""
     return np.asarray((weights.reshape(-1, *([1] * (column.ndim - 1))) * column).sum(axis=0))
 
 
