@@ -9,8 +9,7 @@ from judged_cases import run_of
 from genm._math.scaling import COLUMNS, KINDS, MODES
 from genm.align import Aligned, align_runs, renormalize
 from genm.errors import InputError
-from genm.model import normalizer_from_json
-from genm.normalizers import ENGINES, Normalizer, normalizer_of, per_ranker
+from genm.normalizers import ENGINES, Normalizer, normalizer_from_json, normalizer_of, per_ranker
 from genm.records import Run
 
 

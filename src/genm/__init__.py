@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from genm import rankers as rankers
     from genm import report as report
     from genm import reproduce as reproduce
+    from genm import scale as scale
     from genm.align import Aligned, align_runs
     from genm.errors import GenmError
     from genm.evaluate import Comparison, Evaluation, compare_runs, evaluate_run, evaluate_runs, parse_measures
@@ -116,7 +117,8 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 _PACKAGES = frozenset({
     "align", "cache", "client", "collections", "connect", "evaluate", "evidence", "explain", "export", "fuse",
     "grouping", "judge",
-    "learn", "model", "normalizers", "plotting", "rankers", "read", "report", "reproduce", "serve", "training",
+    "learn", "model", "normalizers", "plotting", "rankers", "read", "report", "reproduce", "scale", "serve",
+    "training",
 })  # fmt: skip
 """Modules that an attribute loads. `genm.evaluate` and `genm.fuse` can be called too: see `genm._callable`."""
 

@@ -11,7 +11,8 @@ GenmError                 something the caller can put right; `code` is stable, 
 ├── ModelError            a model file is broken, of another version, or does not fit (code "model")
 ├── NotFittedError        a fuser was used before `fit` (code "not-fitted")
 ├── ServiceError          the service refused a request, or cannot be reached (code "service")
-└── StoreError            the service's store cannot be read or written (code "store")
+├── StoreError            the service's store cannot be read or written (code "store")
+└── TableError            a score table is incomplete, damaged or of another version (code "table")
 
 GenmWarning               said once, never raised by us
 └── ConvergenceWarning    an iteration stopped at its limit
@@ -80,7 +81,11 @@ class MissingExtraError(GenmError, ImportError):
 
     def __init__(self, what: str, extra: str) -> None:
         super().__init__(f"{what} needs an optional dependency. Install it with: pip install 'genm[{extra}]'")
-        self.extra = extra
+        self.what, self.extra = what, extra
+
+    def __reduce__(self) -> tuple[type["MissingExtraError"], tuple[str, str]]:
+        """Survive the way from a worker to its client."""
+        return type(self), (self.what, self.extra)
 
 
 class ModelError(GenmError, ValueError):
@@ -110,6 +115,12 @@ class StoreError(GenmError):
     """The store of the service cannot be read or written, or does not say what it should."""
 
     code = "store"
+
+
+class TableError(GenmError, ValueError):
+    """A score table is incomplete, damaged, of an unknown version, or does not fit what is asked of it."""
+
+    code = "table"
 
 
 class GenmWarning(UserWarning):

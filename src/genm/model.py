@@ -26,7 +26,7 @@ from genm.fuse import fuse_by_query, fuse_runs
 from genm.gating import Gate, gate_from_json, gate_to_json
 from genm.grouping import Grouping, GroupRule, Queries, checked_grouping, groups_of_queries
 from genm.io import whole_file
-from genm.normalizers import Normalizer, normalizer_of
+from genm.normalizers import Normalizer, normalizer_from_json, normalizer_to_json
 from genm.records import Note, Qrels, Run, check_kind
 from genm.strict_json import (
     EDITED,
@@ -37,7 +37,6 @@ from genm.strict_json import (
     check_head,
     convert,
     parse_json,
-    strict_record,
 )
 
 if TYPE_CHECKING:
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
 
 MODEL_VERSION = 1
 _HEAD = "genm-model"
-_NORMALIZER_ROW = strict_record(Normalizer)
 
 _Beta = Annotated[float, Meta(gt=0.0, le=sys.float_info.max, description="a positive finite number")]
 _Grade = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1, description="an integer of 32 bits")]
@@ -488,25 +486,6 @@ def _check_online(state: OnlineState, n_rankers: int, place: str) -> None:
             f"the memory after {state.n_seen} queries; found raw weights {state.raw_weights} and memory "
             f"{state.memory}. {EDITED}"
         )
-
-
-def normalizer_to_json(normalizer: Normalizer) -> dict[str, Any]:
-    """Return the normaliser as a JSON object; the usual rule for ties is left out, as files before it have it."""
-    document = asdict(normalizer)
-    if normalizer.ties == "doc_id":
-        del document["ties"]
-    return document
-
-
-def normalizer_from_json(document: object, place: str, path: str) -> Normalizer:
-    """Return the normaliser that a JSON object describes; one that makes no sense is refused."""
-    if isinstance(document, dict):
-        document = {"ties": "doc_id", **document}
-    row = convert(document, _NORMALIZER_ROW, place, path)
-    try:
-        return normalizer_of(Normalizer(**msgspec.structs.asdict(row)))
-    except InputError as error:
-        raise ModelError(f"{place}: {path}: {error} {EDITED}") from None
 
 
 def align_for_model(model: Model, runs: Mapping[str, Run], qrels: Qrels | None = None) -> Aligned:

@@ -2,15 +2,17 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from difflib import get_close_matches
-from typing import Literal, TypeAlias, TypeVar, cast
+from typing import Any, Literal, TypeAlias, TypeVar, cast
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from genm._math.scaling import COLUMNS, KINDS, MODES
-from genm.errors import InputError
+from genm.errors import InputError, ModelError
+from genm.strict_json import EDITED, convert, strict_record
 
 NormalizerKind = Literal[
     "none", "minmax", "max", "sum", "zscore", "l2", "rank", "reciprocal", "affine", "atan", "sigmoid"
@@ -78,6 +80,8 @@ class Normalizer:
         )
 
 
+_NORMALIZER_ROW = strict_record(Normalizer)
+
 Normalize: TypeAlias = str | Normalizer | Mapping[str, str | Normalizer] | Sequence[str | Normalizer]
 """One normaliser for all rankers, or one for each by name or in order; each by its name or as a record."""
 
@@ -132,6 +136,25 @@ def normalizer_of(value: str | Normalizer) -> Normalizer:
     return found
 
 
+def normalizer_to_json(normalizer: Normalizer) -> dict[str, Any]:
+    """Return the normaliser as a JSON object; the usual rule for ties is left out, as files before it have it."""
+    document = asdict(normalizer)
+    if normalizer.ties == "doc_id":
+        del document["ties"]
+    return document
+
+
+def normalizer_from_json(document: object, place: str, path: str) -> Normalizer:
+    """Return the normaliser that a JSON object describes; one that makes no sense is refused."""
+    if isinstance(document, dict):
+        document = {"ties": "doc_id", **document}
+    row = convert(document, _NORMALIZER_ROW, place, path)
+    try:
+        return normalizer_of(Normalizer(**msgspec.structs.asdict(row)))
+    except InputError as error:
+        raise ModelError(f"{place}: {path}: {error} {EDITED}") from None
+
+
 def normalizers_of(normalize: Normalize, rankers: tuple[str, ...]) -> tuple[Normalizer, ...]:
     """Return each ranker's normaliser, checked."""
     chosen: tuple[str | Normalizer, ...] = per_ranker("normalize", normalize, rankers)
@@ -141,7 +164,19 @@ def normalizers_of(normalize: Normalize, rankers: tuple[str, ...]) -> tuple[Norm
 def normalizers_for(
     normalize: Normalize, rankers: tuple[str, ...], raw: NDArray[np.float64], retrieved: NDArray[np.bool_]
 ) -> tuple[Normalizer, ...]:
-    """Return each ranker's normaliser for these raw scores, (rows, rankers) with a mark where there is one.
+    """Return each ranker's normaliser for these raw scores, (rows, rankers) with a mark where there is one."""
+    return normalizers_by_sign(normalize, rankers, negative_columns(raw, retrieved))
+
+
+def negative_columns(raw: NDArray[np.float64], retrieved: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return which rankers gave a negative score."""
+    return np.array([bool((raw[:, k] < 0.0)[retrieved[:, k]].any()) for k in range(raw.shape[1])], np.bool_)
+
+
+def normalizers_by_sign(
+    normalize: Normalize, rankers: tuple[str, ...], negative: NDArray[np.bool_]
+) -> tuple[Normalizer, ...]:
+    """Return each ranker's normaliser, given which rankers have negative scores.
 
     A kind that keeps the sign of the scores, given by its name, fills gaps with the list's minimum where the ranker
     has negative scores: 0 would be above documents that it did return.
@@ -150,8 +185,7 @@ def normalizers_for(
     found = []
     for k, normalizer in enumerate(normalizers_of(normalize, rankers)):
         by_name = isinstance(given[k], str) and given[k] in _KEEPS_SIGN
-        goes_below_zero = by_name and bool((raw[:, k] < 0.0)[retrieved[:, k]].any())
-        found.append(replace(normalizer, missing="minimum") if goes_below_zero else normalizer)
+        found.append(replace(normalizer, missing="minimum") if by_name and negative[k] else normalizer)
     return tuple(found)
 
 

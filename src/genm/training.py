@@ -25,10 +25,13 @@ from genm.evidence import (
     evidence_path,
     gate_evidence,
     gather_evidence,
+    gather_table_evidence,
     group_evidence,
     keep_evidence,
+    keep_table_evidence,
     save_evidence,
     with_evidence,
+    with_figures,
 )
 from genm.evidence.evidence import current_weights
 from genm.evidence.unjudged import note_unjudged
@@ -39,10 +42,12 @@ from genm.ids import find
 from genm.io import write_text
 from genm.learn import CotrainFuser, EqualFuser, ExactFuser, ExpectedFuser, Fuser, find_method, make_fuser
 from genm.learn.objectives import with_level
+from genm.learn.table import TableQueries, check_table_method, settings_for
 from genm.model import Model, save_model
 from genm.normalizers import Normalize, Normalizer, normalizers_of, per_ranker
 from genm.progress import Progress, silent
 from genm.records import Note, Qrels, Run, check_kind
+from genm.scale import Checkpoint, ClusterAddress, ScoreTable, open_engine
 from genm.version import __version__
 
 if TYPE_CHECKING:
@@ -76,8 +81,8 @@ class Trained:
     """What the weights reach on queries they have not seen; None without judgments."""
     fuser: Fuser
     """The fitted fuser behind the model."""
-    aligned: Aligned
-    """The runs and judgments as the training saw them."""
+    aligned: Aligned | None
+    """The runs and judgments as the training saw them; None where it was a table."""
     notes: tuple[Note, ...]
     """What reading and aligning repaired or left out, and what the training warns of."""
     tested: Tested | None = None
@@ -143,7 +148,7 @@ class Trained:
             raise InputError("there is no evidence without judgments. Train with qrels.")
         if self._kept is None:
             fuser = _without_proof(self.fuser)
-            kept = keep_evidence(self.aligned, fuser, self.evidence, seed=self.seed, progress=progress)
+            kept = keep_evidence(self._in_memory(), fuser, self.evidence, seed=self.seed, progress=progress)
             losses = self.losses(progress=progress)
             self._kept = kept if losses is None else replace(kept, without=losses.per_query)
         return self._kept
@@ -153,7 +158,7 @@ class Trained:
 
         None without evidence, and where `genm.explain.why_no_losses` gives a reason.
         """
-        if self.evidence is None or why_no_losses(self.model, self.aligned):
+        if self.evidence is None or self.aligned is None or why_no_losses(self.model, self.aligned):
             return None
         if self._losses is None:
             aligned, folds = self.fuser.prepare(self.aligned), len(self.evidence.held_out.weights)
@@ -162,6 +167,7 @@ class Trained:
 
     def report(self, path: str | Path, *, title: str | None = None, progress: Progress = silent) -> None:
         """Write the report that `genm report` writes, as HTML unless the name ends in .md, .json or .tex."""
+        aligned = self.fuser.prepare(self._in_memory())
         from genm.report import Source, build_report, render_report  # only a report needs the charts and pages
 
         source = Source(
@@ -170,14 +176,22 @@ class Trained:
             notes=self.read_notes,
             snippet=engine_snippet(self.model),
         )
-        aligned = self.fuser.prepare(self.aligned)
         found = build_report(aligned, self.model, self.kept(progress=progress), source, progress=progress)
         suffix = Path(path).suffix.lower().removeprefix(".")
         write_text(path, render_report(found, suffix if suffix in ("md", "json", "tex") else "html"))
 
+    def _in_memory(self) -> Aligned:
+        """Return the runs that were learned from; a table is not held in memory."""
+        if self.aligned is None:
+            raise InputError(
+                "these weights were learned from a table, which is not in memory. Save the model, and give it to "
+                "genm report with runs that are."
+            )
+        return self.aligned
+
 
 def train(
-    runs: AlignedOrRuns,
+    runs: AlignedOrRuns | ScoreTable,
     qrels: Qrels | None = None,
     *,
     method: str | None = None,
@@ -195,6 +209,10 @@ def train(
     group_by: str | Sequence[str] | None = None,
     queries: Queries | None = None,
     per_query: bool = False,
+    memory: int | str | None = None,
+    cluster: str | ClusterAddress | None = None,
+    device: str | None = None,
+    checkpoint: str | Path | None = None,
     folds: int = 5,
     seed: int = 0,
     progress: Progress = silent,
@@ -219,7 +237,37 @@ def train(
     of each query; `group_by` is a column of `queries`, or rules such as "short: words<=2" (`genm.grouping`).
     `queries` has the text, or all columns, of each query. `per_query` learns a gate instead, which computes the
     weights of each query from its features (experimental). `Trained.by_query` says whether that is worth it.
+
+    A `genm.scale.ScoreTable` may be given for runs and judgments; it may be larger than memory. The methods auto,
+    newton, barrier and online learn from it. `memory`, such as "2GB", is how much of it is kept in memory;
+    `cluster` evaluates it by Dask: "local:4", or the address of a scheduler. `device` is "cuda" for a GPU, "cuda:1"
+    for another one; with "cuda" each process of "local:4" takes a GPU of its own. `checkpoint` is a file that is
+    written after every pass over the table: the same call, made again after a crash, continues from there to the
+    same weights. Delete it when the model is saved.
     """
+    if isinstance(runs, ScoreTable):
+        _check_takes_no_table(
+            qrels=qrels, depth=depth, query_weights=query_weights, target=target, techniques=techniques,
+            window=window, test_qrels=test_qrels, groups=groups, group_by=group_by, queries=queries,
+            per_query=per_query or None,
+        )  # fmt: skip
+        plan = check_training(
+            runs.rankers,
+            judged=True,  # a table without judgments is refused below, by a message that says so
+            method=method,
+            measure=measure,
+            level=level,
+            normalize=normalize,
+            current=current,
+            **options,
+        )
+        if isinstance(current, Run):
+            raise InputError("current (--current): from a table it is compared as weights by ranker, not as a run.")
+        check_table_method(plan.make(), device)
+        table = runs if normalize is None else runs.with_normalizers(normalize)
+        asked = {"folds": folds, "seed": seed, "current": None if current is None else dict(current)}
+        return _train_table(table, plan, memory, cluster, device, checkpoint, asked, progress)
+    _check_needs_table(memory=memory, cluster=cluster, device=device, checkpoint=checkpoint)
     grouping = check_query_weights(
         judged=runs.labelled if isinstance(runs, Aligned) else qrels is not None,
         has_groups=groups is not None,
@@ -289,6 +337,22 @@ def train(
         found = {name: evaluate_run(run, test_qrels, [plan.measure]) for name, run in rows.items()}
         tested = Tested(plan.measure, {name: one.mean(plan.measure) for name, one in found.items()})
     return Trained(model, evidence, fuser, aligned, tuple(notes), tested, seed, tuple(read), by_query)
+
+
+def _check_takes_no_table(**given: object) -> None:
+    """Refuse what a table has decided already, or what is learned from runs in memory alone."""
+    for name, value in given.items():
+        if value is not None and value != {}:
+            raise InputError(
+                f"{name} (--{name.replace('_', '-')}): a table has its own lists, judgments and query weights, and "
+                f"one set of weights is learned from it. Leave it out, or train on the runs themselves."
+            )
+
+
+def _check_needs_table(**given: object) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise InputError(f"{name} (--{name}) belongs to a table. Give one (--table), or leave it out.")
 
 
 def check_query_weights(
@@ -548,6 +612,51 @@ def _learn(
         return plan.make().fit(aligned), None
     make = _proving_once(plan, progress) if plan.options.get("certify") else plan.make
     return gather_evidence(aligned, make, plan.measure, folds=folds, seed=seed, current=current, progress=progress)
+
+
+def _train_table(
+    table: ScoreTable,
+    plan: Plan,
+    memory: int | str | None,
+    cluster: str | ClusterAddress | None,
+    device: str | None,
+    checkpoint: str | Path | None,
+    asked: dict[str, Any],
+    progress: Progress,
+) -> Trained:
+    """Learn from a table, cross-validate, and measure; what was found is kept in the checkpoint until the end."""
+    fuser = plan.make()
+    settings = settings_for(fuser, table, device)
+    identity = {
+        "method": fuser.method,
+        "parameters": repr(fuser.get_params()),
+        "measure": str(plan.measure),
+        "normalizers": repr(table.normalizers),
+        "device": settings.device.partition(":")[0],  # a GPU rounds otherwise than a CPU
+        **asked,
+    }
+    kept = Checkpoint(checkpoint, table=table.digest, options={**identity, "version": __version__})
+    notes = list(table.notes)
+    if kept.mismatch:
+        text = f"the checkpoint {kept.path} is not used: {kept.mismatch}; learning starts anew"
+        notes.append(Note("checkpoint-unused", 1, text))
+    if kept.n_resumed:
+        notes.append(Note("resumed", 1, f"{kept.n_resumed:,} passes over the table came from {kept.path}"))
+    engine = open_engine(table, settings, memory=memory, cluster=cluster, progress=progress)
+    try:
+        queries = TableQueries(table, engine, settings, checkpoint=kept, progress=progress)
+        fuser, evidence = gather_table_evidence(queries, plan.make, plan.measure, **asked)
+    except BaseException:
+        kept.save()
+        raise
+    finally:
+        progress("passes over the table", kept.n_passes, kept.n_passes)
+        engine.close()
+    model = with_figures(fuser.to_model(), table.digest, evidence, seed=asked["seed"])
+    trained = Trained(model, evidence, fuser, None, tuple(notes), seed=asked["seed"], read_notes=table.notes)
+    trained._kept = keep_table_evidence(fuser, evidence, table.digest, seed=asked["seed"])
+    kept.save()
+    return trained
 
 
 def _proving_once(plan: Plan, progress: Progress) -> Callable[[], Fuser]:

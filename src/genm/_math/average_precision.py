@@ -57,13 +57,21 @@ class SmoothAP(NamedTuple):
 
 
 def smooth_ap(
-    tiles: Tiles, weights: Floats, beta: float, *, order: int = 0, smooth_j: bool = False, window: float = TAIL
+    tiles: Tiles,
+    weights: Floats,
+    beta: float,
+    *,
+    order: int = 0,
+    smooth_j: bool = False,
+    window: float = TAIL,
+    total_weight: float | None = None,
 ) -> SmoothAP:
     """Return each query's smoothed average precision (P2, P3, P4) with derivatives up to `order`, 0 to 2.
 
     Sigmoids further than `window` from their middle, in units of beta times score, count as 0 or 1; the default
-    changes nothing that float64 can show. Queries without a relevant row get 0. Derivatives that overflow come
-    out as the greatest float64, never as NaN.
+    changes nothing that float64 can show. The Hessian is a mean over the queries; `total_weight` is what it is
+    divided by where these queries are a part of all. Queries without a relevant row get 0. Derivatives that
+    overflow come out as the greatest float64, never as NaN.
     """
     if order not in (0, 1, 2):
         raise InputError(f"order={order!r}: expected 0 (value), 1 (gradient) or 2 (Hessian).")
@@ -103,9 +111,9 @@ def smooth_ap(
     elif n_queries:
         over_ranges(work_on_chunks, np.add.reduceat(tiles.costs, starts[:-1]))
     gradient = _times(gradient, beta, tiles.exponent)
-    return SmoothAP(
-        value, gradient, _sum_hessians(sums, beta, tiles.exponent) if order == 2 else sums.hessians[:, 0]
-    )
+    total = tiles.total_weight if total_weight is None else total_weight
+    hessian = _sum_hessians(sums, total, beta, tiles.exponent) if order == 2 else sums.hessians[:, 0]
+    return SmoothAP(value, gradient, hessian)
 
 
 def smooth_ap_one(
@@ -142,10 +150,9 @@ class QueryGradients:
         return float(self._value[q]), _times(self._gradient[q], self._beta, self._tiles.exponent)
 
 
-def _sum_hessians(sums: HessianSums, beta: float, exponent: int) -> Floats:
+def _sum_hessians(sums: HessianSums, total: float, beta: float, exponent: int) -> Floats:
     """Return the mean Hessian with both triangles and both factors b."""
-    total = float(sums.query_weights.sum())
-    lower = np.tril(sums.hessians.sum(axis=0) / (total if total > 0.0 else 1.0))
+    lower = np.tril(sums.hessians.sum(axis=0) / total)
     return _times(_times(lower + np.tril(lower, -1).T, beta, exponent), beta, exponent)
 
 

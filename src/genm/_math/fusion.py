@@ -84,6 +84,19 @@ def _sum_rows(low: int, high: int, scores: Floats, weights: Floats, fused: Float
         fused[i] = total
 
 
+def fused_variances(scores: Floats, starts: Ints) -> Floats:
+    """Return the variance of each query's fused scores under uniform weights; -1 for fewer than two documents."""
+    n_rankers, lengths = scores.shape[1], np.diff(starts)
+    fused = weighted_sum(scores, np.full(n_rankers, 1.0 / n_rankers))
+    filled = lengths > 1
+    found, counts = np.full(len(lengths), -1.0), lengths[filled]
+    within = np.repeat(np.arange(len(counts)), counts)
+    own = fused[np.repeat(filled, lengths)]
+    mean_score = np.bincount(within, own, len(counts)) / counts
+    found[filled] = np.bincount(within, (own - mean_score[within]) ** 2, len(counts)) / counts
+    return found
+
+
 def weighted_sum_by_query(scores: Floats, starts: Ints, weights: Floats) -> Floats:
     """Return the sum over k of weights[q, k] * scores[:, k], q being the row's query.
 

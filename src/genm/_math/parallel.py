@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from hashlib import sha256
-from typing import IO, Any, TypeVar, cast
+from typing import IO, Any, Protocol, TypeVar, cast
 
 import numba
 import numpy as np
@@ -140,9 +140,13 @@ def over_ranges(work: Callable[[int, int], None], costs: Ints) -> None:
 def over_items(work: Callable[[A], B], items: Iterable[A]) -> list[B]:
     """Return `work(item)` for every item, in order, several items at a time.
 
-    Kernels called inside stay in their thread: the items already keep all cores busy.
+    Kernels called inside stay in their thread: the items already keep all cores busy. Inside `items_run_by`, the
+    runner decides how the items are worked on.
     """
     todo, threads = list(items), n_threads()
+    runner = _runner()
+    if runner is not None:
+        return cast("list[B]", runner(work, todo))
     if threads == 1 or len(todo) == 1 or getattr(_worker, "busy", False):
         return [work(item) for item in todo]
 
@@ -154,6 +158,36 @@ def over_items(work: Callable[[A], B], items: Iterable[A]) -> list[B]:
             _worker.busy = False
 
     return list(_threads(threads).map(marked, todo))
+
+
+def in_order(work: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
+    """Yield `work(item)` for every item, in order, each when it is asked for.
+
+    Inside `items_run_by` all of them are computed first: a pass over a table costs the same for one as for many.
+    """
+    runner = _runner()
+    yield from map(work, items) if runner is None else cast("list[B]", runner(work, list(items)))
+
+
+class Runner(Protocol):
+    """Works on all items and returns the results in their order."""
+
+    def __call__(self, work: Callable[[Any], Any], items: list[Any], /) -> list[Any]:
+        """Return `work(item)` for every item, in order."""
+
+
+@contextmanager
+def items_run_by(runner: Runner | None) -> Iterator[None]:
+    """Let the runner work on what `over_items` and `in_order` are given in this thread; None: as usual."""
+    before, _worker.runner = _runner(), runner
+    try:
+        yield
+    finally:
+        _worker.runner = before
+
+
+def _runner() -> Runner | None:
+    return cast("Runner | None", getattr(_worker, "runner", None))
 
 
 def _threads(n: int) -> ThreadPoolExecutor:

@@ -58,6 +58,10 @@ model.evidence.json beside it holds what `genm report` shows. With --target the 
 rules (its normaliser, window and rule for missing documents), so that `genm export` can write the weights as that
 engine takes them.
 
+With --table the weights are learned from a table of genm shard, which may be larger than memory, by the methods
+auto, newton, barrier and online; --cluster evaluates it by Dask, --device cuda on a GPU. After every pass
+model.checkpoint.json is written: the same command, given again after a crash, continues from there.
+
 With --groups, or --queries and --group-by, each group of queries gets weights of its own beside the global ones, as
 far from them as its queries justify. Rules are tested in order: NAME: REGEX, words<=N, characters>N, digits, or
 COLUMN=VALUE. --per-query (experimental) computes the weights of each query from features of its lists and text."""
@@ -70,6 +74,9 @@ EXAMPLES = (
     "genm fit --method exact --certify --qrels qrels.txt b.trec d.trec",
     "genm fit bm25=b.trec dense=d.trec sparse=s.trec -o model.json",
     "genm fit --target opensearch --qrels qrels.txt b.trec d.trec -o model.json",
+    "genm fit --table table/ --memory 2GB -o model.json",
+    "genm fit --table table/ --cluster local:4 -o model.json",
+    "genm fit --table table/ --device cuda -o model.json",
     "genm fit --qrels q.txt --groups groups.tsv b.trec d.trec -o model.json",
     "genm fit --qrels q.txt --queries q.tsv --group-by 'id: ^[A-Z0-9-]+$' b d",
 )
@@ -286,8 +293,60 @@ def _gain(evidence: "genm.evidence.Evidence", name: str) -> str:
     return f"{gain.difference:+.4f} [{gain.low:+.4f}, {gain.high:+.4f}]{mark} {p:>6}"
 
 
+TableFolder = Annotated[
+    str | None,
+    typer.Option("--table", help="A table of genm shard, instead of runs and judgments.", metavar="FOLDER"),
+]
+Memory = Annotated[
+    str | None,
+    typer.Option("--memory", help="With --table: how much of it to keep in memory, such as 2GB.", metavar="SIZE"),
+]
+Cluster = Annotated[
+    str | None,
+    typer.Option("--cluster", help="With --table: local:N, or a Dask scheduler tls://HOST:PORT.", metavar="WHERE"),
+]
+Device = Annotated[
+    str | None,
+    typer.Option("--device", help="With --table: cuda for a GPU, or cuda:NUMBER.", metavar="NAME"),
+]
+TlsCa = Annotated[
+    str | None, typer.Option("--tls-ca", help="With --cluster tls://: who signs certificates.", metavar="FILE")
+]
+TlsCert = Annotated[
+    str | None, typer.Option("--tls-cert", help="With --cluster tls://: our certificate.", metavar="FILE")
+]
+TlsKey = Annotated[
+    str | None, typer.Option("--tls-key", help="With --cluster tls://: the key of --tls-cert.", metavar="FILE")
+]
+
+
+def _table_settings(
+    table: str | None,
+    memory: str | None,
+    cluster: str | None,
+    device: str | None,
+    tls: tuple[str | None, str | None, str | None],
+) -> dict[str, Any]:
+    """Return how a table is evaluated; refuse options that belong to a table where there is none."""
+    given = {"--memory": memory, "--cluster": cluster, "--device": device}
+    given |= dict(zip(("--tls-ca", "--tls-cert", "--tls-key"), tls, strict=True))
+    for flag, value in given.items():
+        if value is not None and table is None:
+            raise InputError(f"{flag} belongs to a table. Give one by --table, or leave {flag} out.")
+        if value is not None and flag.startswith("--tls") and not (cluster or "").startswith("tls:"):
+            raise InputError(f"{flag} belongs to --cluster tls://HOST:PORT. Give that, or leave {flag} out.")
+    where = None if cluster is None else genm.scale.ClusterAddress(cluster, *tls)
+    if where is not None:
+        where.check()
+    n_bytes = None if memory is None else genm.scale.bytes_of(memory)
+    return {"memory": n_bytes, "cluster": where, "device": device}
+
+
 def fit(
-    runs: options.Runs,
+    runs: Annotated[
+        list[str] | None,
+        typer.Argument(help="Runs as NAME=FILE, or FILE (named after itself).", metavar="RUN", show_default=False),
+    ] = None,
     qrels: Annotated[str | None, typer.Option(help="Judgments to learn from.", metavar="FILE")] = None,
     test_qrels: Annotated[
         str | None, typer.Option(help="Judgments of other queries, to measure on.", metavar="FILE")
@@ -329,6 +388,13 @@ def fit(
     per_query: Annotated[
         bool, typer.Option("--per-query", help="Learn weights for each query from its features (experimental).")
     ] = False,
+    table: TableFolder = None,
+    memory: Memory = None,
+    cluster: Cluster = None,
+    device: Device = None,
+    tls_ca: TlsCa = None,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
     folds: Annotated[int, typer.Option(help="Folds of the cross-validation.", metavar="N", min=2)] = 5,
     seed: Annotated[int, typer.Option(help="Seed of folds, starts and resamples.", metavar="N", min=0)] = 0,
     grades: options.Grades = options.WHOLE_GRADES,
@@ -340,6 +406,11 @@ def fit(
     ] = None,
 ) -> None:
     """Read, train, save, print."""
+    runs = runs or []
+    if bool(runs) == (table is not None):
+        found = "both" if runs else "neither"
+        raise InputError(f"expected runs, or a table by --table; found {found}. Give one of them.")
+    evaluated = _table_settings(table, memory, cluster, device, (tls_ca, tls_cert, tls_key))
     present = _current_weights(current)
     current_path = None if present is not None else current
     names = options.named_paths(runs, qrels, test_qrels, query_weights, current_path, groups, queries)
@@ -360,8 +431,14 @@ def fit(
         **exact_options(method, certify, seconds, gap, point),
         **_beta(beta),
     }
+    scores = None if table is None else genm.scale.ScoreTable.open(table)
+    if scores is not None:
+        evaluated["checkpoint"] = None if model_path is None else genm.scale.checkpoint_path(model_path)
     genm.training.check_training(
-        tuple(names), judged=qrels is not None, current=present or current_path, **settings
+        tuple(names) if scores is None else scores.rankers,
+        judged=qrels is not None or scores is not None,
+        current=present or current_path,
+        **settings,
     )
     genm.training.check_query_weights(
         judged=qrels is not None,
@@ -390,7 +467,7 @@ def fit(
             ).values()
         kernels_are_ready()
         trained = genm.train(
-            loaded,
+            loaded if scores is None else scores,
             judged,
             test_qrels=test,
             query_weights=weights,
@@ -402,15 +479,18 @@ def fit(
             folds=folds,
             seed=seed,
             progress=progress,
+            **evaluated,
             **settings,
         )
     say_training_notes(trained.notes)
     if model_path is not None:  # before anything is printed: a reader that goes away does not cost the model
         genm.save_model(trained.model, model_path)
+        if scores is not None:
+            genm.scale.checkpoint_path(model_path).unlink(missing_ok=True)
     with console.progress_bars() as progress:
         losses = trained.losses(progress=progress)
     learned = trained.evidence is not None and genm.learn.is_method(trained.model.method)
-    if learned and losses is None and len(names) > 1:
+    if learned and losses is None and trained.aligned is not None and len(names) > 1:
         console.say(f"note: {genm.explain.why_no_losses(trained.model, trained.aligned)}")
     _show(output, trained, losses)
     if trained.evidence is not None:

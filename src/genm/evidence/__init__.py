@@ -17,11 +17,13 @@ from genm.evidence.evidence import (
     single_values,
     unjudged_share,
     with_evidence,
+    with_figures,
 )
 from genm.evidence.intervals import CRITERION, counted
 from genm.evidence.query_weights import GLOBAL, QueryWeightsEvidence, gate_evidence, group_evidence
 from genm.evidence.resampling import FewerQueries, Kept, Refits, keep_evidence, learn_from_fewer, refit_resampled
 from genm.evidence.storage import evidence_path, load_evidence, mismatch, save_evidence
+from genm.evidence.table import gather_table_evidence, keep_table_evidence
 from genm.learn.base import GivenFuser
 
 __all__ = [
@@ -47,8 +49,10 @@ __all__ = [
     "fingerprint",
     "gate_evidence",
     "gather_evidence",
+    "gather_table_evidence",
     "group_evidence",
     "keep_evidence",
+    "keep_table_evidence",
     "learn_from_fewer",
     "load_evidence",
     "mismatch",
@@ -59,4 +63,5 @@ __all__ = [
     "single_values",
     "unjudged_share",
     "with_evidence",
+    "with_figures",
 ]

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from genm._typing import Floats
 from genm.align import Aligned, check_aligned, select_rankers
 from genm.errors import InputError
 from genm.evaluate import Contrast, Measure, MeasureLike, Outcome, evaluate_aligned, parse_measure
+from genm.evaluate.compare import Test
 from genm.evidence.crossval import HeldOut, cross_validate_aligned, measure_queries
 from genm.evidence.intervals import GainIntervals
 from genm.formatting import between, listed, percent, signed
@@ -279,8 +280,10 @@ def gather_evidence(
     return fuser, with_gains(found, seed)
 
 
-def with_gains(evidence: Evidence, seed: int) -> Evidence:
+def with_gains(evidence: Evidence, seed: int, *, tests: Sequence[Test] = get_args(Test)) -> Evidence:
     """Return the evidence with best ranker, gains and intervals, computed from the values of every query.
+
+    `tests` are those of the gains over the best ranker and the rules; intervals do not depend on them.
 
     The best single ranker is chosen from the rankers, and the strongest rival from rankers and rules: the upper
     ends of their intervals allow for that.
@@ -303,7 +306,8 @@ def with_gains(evidence: Evidence, seed: int) -> Evidence:
     strongest = max(rivals, key=lambda rival: evidence.mean(rivals[rival]))
     candidates = {BEST_SINGLE: rankers} | {strongest: np.array([*singles.values(), *rules.values()])}
     gains = {
-        name: intervals.gain_over(name, values, chosen_from=candidates.get(name)) for name, values in rivals.items()
+        name: intervals.gain_over(name, values, chosen_from=candidates.get(name), tests=tests)
+        for name, values in rivals.items()
     }
     gains |= {
         own: gains[BEST_SINGLE] if name == best_name else intervals.gain_over(own, values, tests=("wilcoxon", "t"))
@@ -350,6 +354,11 @@ def single_table(aligned: Aligned, name: str, measures: Sequence[Measure]) -> Fl
 
 def with_evidence(model: Model, aligned: Aligned, evidence: Evidence, *, seed: int = 0) -> Model:
     """Return the model with the figures of its training and the fingerprint of its data; `seed` dealt the folds."""
+    return with_figures(model, fingerprint(aligned), evidence, seed=seed)
+
+
+def with_figures(model: Model, digest: str, evidence: Evidence, *, seed: int = 0) -> Model:
+    """Return the model with the figures of its training and a digest of its data."""
     gain, strongest = evidence.gains[BEST_SINGLE], evidence.gains[evidence.strongest]
     training = {
         **model.training,
@@ -366,4 +375,4 @@ def with_evidence(model: Model, aligned: Aligned, evidence: Evidence, *, seed: i
         "gain_over_strongest": strongest.difference,
         "gain_over_strongest_interval": [strongest.low, strongest.high],
     }
-    return replace(model, measure=str(evidence.measure), training=training, fingerprint=fingerprint(aligned))
+    return replace(model, measure=str(evidence.measure), training=training, fingerprint=digest)

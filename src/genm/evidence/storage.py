@@ -21,7 +21,8 @@ from genm.evidence.crossval import HeldOut
 from genm.evidence.evidence import Evidence, with_gains
 from genm.evidence.resampling import FewerQueries, Kept, Refits
 from genm.io import write_text
-from genm.model import Model, normalizer_from_json
+from genm.model import Model
+from genm.normalizers import normalizer_from_json, normalizer_to_json
 from genm.strict_json import EDITED, Count, Finite, Strict, check_head, convert, parse_json
 
 EVIDENCE_VERSION = 2
@@ -155,7 +156,10 @@ def evidence_to_json(kept: Kept) -> dict[str, Any]:
         "singles": {name: values.tolist() for name, values in evidence.singles.items()},
         "rules": {name: values.tolist() for name, values in evidence.rules.items()},
         "folds": [
-            {"weights": weights.tolist(), "normalizers": [asdict(normalizer) for normalizer in normalizers]}
+            {
+                "weights": weights.tolist(),
+                "normalizers": [normalizer_to_json(normalizer) for normalizer in normalizers],
+            }
             for weights, normalizers in zip(held_out.weights, evidence.fold_normalizers, strict=True)
         ],
         "gains": {name: asdict(gain) for name, gain in evidence.gains.items()},

@@ -37,7 +37,14 @@ from genm.learn.auto import (
     choose_shrinkage,
     shrink_safely,
 )
-from genm.learn.objectives import Problem, Scorer, fold_of_queries, sharpness_for
+from genm.learn.objectives import (
+    GradientOfPart,
+    Problem,
+    Scorer,
+    fold_of_queries,
+    gradient_of_part,
+    sharpness_for,
+)
 from genm.learn.starts import simple_starts
 from genm.progress import Progress, silent
 
@@ -102,6 +109,10 @@ class View(NamedTuple):
         found = smooth_ap(self.problem.tiles, self.whole(weights), self.problem.beta, order=1, window=WINDOW)
         gradient = found.gradient[:, self.columns]
         return found.value, gradient if self.signs == "positive" else np.hstack([gradient, -gradient])
+
+    def gradients_at(self, weights: Floats) -> GradientOfPart:
+        """Return a function that gives mean and gradient at these weights for some of the queries."""
+        return gradient_of_part(self, weights)
 
     def average_gradient(self, values: Floats, gradients: Floats) -> tuple[float, Floats]:
         """Return the means over the queries of what `gradients` returns."""

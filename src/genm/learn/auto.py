@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genm._math.linear_algebra import dot, times, weighted_mean
-from genm._math.parallel import over_items
+from genm._math.parallel import in_order, over_items
 from genm._math.simplex_optimizers import (
     Ascent,
     as_distribution,
@@ -95,7 +95,7 @@ class SimpleWeights(NamedTuple):
         weights = cls.vectors(n_rankers)
         if signs == "any":
             weights = np.hstack([weights, np.zeros_like(weights)])
-        return cls(weights, np.array([scorer.per_query(one) for one in weights]), scorer.query_weights)
+        return cls(weights, np.array(list(in_order(scorer.per_query, weights))), scorer.query_weights)
 
     @staticmethod
     def vectors(n_rankers: int) -> Floats:
@@ -126,21 +126,24 @@ class WarmRestart:
 
     def __init__(self, problem: SmoothObjective, end: Ascent) -> None:
         self._problem, self._end = problem, end
-        self._values, self._gradients = problem.gradients(end.alpha)
+        self._first = problem.gradients_at(end.alpha)
 
     def __call__(self, queries: NDArray[np.integer], *, tol: float, max_iter: int) -> Ascent:
         """Return the optimum of these queries."""
-        return self.on(self._problem.select(queries), queries, tol=tol, max_iter=max_iter)
+        part = self._problem.select(queries)
+        return restart_search(part, self._end, self._first(queries), tol=tol, max_iter=max_iter)
 
-    def on(self, problem: SmoothObjective, queries: NDArray[np.integer], *, tol: float, max_iter: int) -> Ascent:
-        """Return the optimum of a problem of these queries, which may weigh them in its own way."""
-        start = self._end.alpha
-        first = problem.average_gradient(self._values[queries], self._gradients[queries])
 
-        def gradient(weights: Floats) -> tuple[float, Floats]:
-            return first if weights.tobytes() == start.tobytes() else problem.gradient(weights)
+def restart_search(
+    problem: SmoothObjective, end: Ascent, first: tuple[float, Floats], *, tol: float, max_iter: int
+) -> Ascent:
+    """Return the optimum of a problem, starting from another one's; `first` is its value and gradient there."""
+    start = end.alpha
 
-        return quasi_newton(gradient, start, tol=tol, max_iter=max_iter, curvature=self._end.curvature)
+    def gradient(weights: Floats) -> tuple[float, Floats]:
+        return first if weights.tobytes() == start.tobytes() else problem.gradient(weights)
+
+    return quasi_newton(gradient, start, tol=tol, max_iter=max_iter, curvature=end.curvature)
 
 
 class Shrinkage(NamedTuple):
@@ -237,9 +240,14 @@ class AutoFuser(Fuser):
         training = {"signs": self.signs} if self.signs != "positive" else {}
         return replace(super().to_model(), measure=str(self._measure_maximised()), training=training)
 
-    def fit_problem(self, problem: Problem) -> Self:
-        """Learn from queries that were made ready before, under the problem's own level and beta; AP only."""
+    def fit_problem(self, problem: Problem, scorer: Scorer | None = None) -> Self:
+        """Learn from queries that were made ready before, under the problem's own level and beta.
+
+        Without a scorer of the measure it is average precision.
+        """
         measure = self._measure_maximised()
+        if scorer is not None:
+            return self._learn(problem, scorer)
         if not measure.has_smoothed_form or self.normalize is not None:
             raise InputError(
                 f"measure {measure}, normalize={self.normalize!r}: a problem knows average precision of scores as "
@@ -313,12 +321,15 @@ class AutoFuser(Fuser):
         start = split_signs(self.learned_) if self.signs == "any" else self.learned_
         many = len(self.rankers_) > MOST_PAIRED
         curvature = 0.5 * self.curvature_ if many and self.curvature_ is not None else None
-        restart = WarmRestart(smooth, Ascent(start, 0.0, 0, converged=True, curvature=curvature))
+        end = Ascent(start, 0.0, 0, converged=True, curvature=curvature)
+        values, gradients = smooth.gradients(start)
         tol = max(self.tol, REFIT_TOLERANCE) if many else self.tol
 
         def refit(queries: NDArray[np.integer]) -> tuple[Floats, Floats]:
             own, counts = np.unique(queries, return_counts=True)
-            learned = restart.on(smooth.select(own).repeat(counts), own, tol=tol, max_iter=self.max_iter).alpha
+            part = smooth.select(own).repeat(counts)
+            first = part.average_gradient(values[own], gradients[own])
+            learned = restart_search(part, end, first, tol=tol, max_iter=self.max_iter).alpha
             if not exact.is_smoothed:
                 learned = direct_search(exact.select(queries), learned, steps=steps)
             targets = simple.select(queries).targets
@@ -342,15 +353,21 @@ class AutoFuser(Fuser):
 
     def _optima(self, problem: SmoothProblem, simple: SimpleWeights) -> list[Ascent]:
         """Maximise the smoothed objective from the simple starts, and keep the learning curves."""
-        many = len(self.rankers_) > MOST_PAIRED
-        tol, ends = max(self.tol, MANY_TOLERANCE) if many else self.tol, []
-        for number, start in enumerate(_starts_of(simple)):
+        tol = max(self.tol, MANY_TOLERANCE) if len(self.rankers_) > MOST_PAIRED else self.tol
 
-            def watch(iteration: int, alpha: Floats, objective: float, number: int = number) -> None:
-                self.history_.append(Step(number, iteration, objective, problem.exact(alpha)))
+        def optimise(numbered: tuple[int, Floats]) -> tuple[Ascent, list[Step]]:
+            number, start = numbered
+            steps: list[Step] = []
 
-            ends.append(quasi_newton(problem.gradient, start, tol=tol, max_iter=self.max_iter, watch=watch))
-        return ends
+            def watch(iteration: int, alpha: Floats, objective: float) -> None:
+                steps.append(Step(number, iteration, objective, problem.exact(alpha)))
+
+            end = quasi_newton(problem.gradient, start, tol=tol, max_iter=self.max_iter, watch=watch)
+            return end, steps
+
+        found = list(in_order(optimise, list(enumerate(_starts_of(simple)))))
+        self.history_ += [step for _, steps in found for step in steps]
+        return [end for end, _ in found]
 
     def _choose(
         self, problem: SmoothObjective, scorer: Objective, simple: SimpleWeights, ends: list[Ascent]
@@ -381,7 +398,7 @@ class AutoFuser(Fuser):
         """
         if not choice.reached.size:
             return scorer.mean(simple.targets["uniform"])
-        better = int(np.argmax([scorer.mean(end.alpha) for end in ends]))
+        better = int(np.argmax(list(in_order(scorer.mean, [end.alpha for end in ends]))))
 
         def learn(queries: NDArray[np.intp]) -> Floats:
             some = simple.select(queries)
@@ -428,7 +445,8 @@ def choose_shrinkage(
         fold, f = job
         inside, outside = np.flatnonzero(fold != f), np.flatnonzero(fold == f)
         learned, targets, test = refit(inside), simple.select(inside).targets, objective.select(outside)
-        return outside, np.array([test.per_query(shrink(learned, one, targets)) for one in SHRINKAGES])
+        shrunk = [shrink(learned, one, targets) for one in SHRINKAGES]
+        return outside, np.array(list(in_order(test.per_query, shrunk)))
 
     reached = np.zeros((len(SHRINKAGES), n_queries))
     for outside, values in over_items(held_out, jobs):
@@ -496,7 +514,8 @@ def best_weights(
     Measures that have no smoothed form are then maximised directly, by steps of these sizes.
     """
     *singles, uniform = simple.means()
-    known = [(objective.mean(end.alpha), end.alpha) for end in ends]
+    optima = [end.alpha for end in ends]
+    known = list(zip(in_order(objective.mean, optima), optima, strict=True))
     known += [(max(singles), simple.targets["single"]), (uniform, simple.targets["uniform"])]
     best = max(known, key=lambda one: one[0])[1]
     return best if objective.is_smoothed else direct_search(objective, best, steps=steps)
@@ -509,9 +528,10 @@ def shrink(learned: Floats, shrinkage: Shrinkage, simple: dict[str, Floats]) -> 
 
 def shrink_safely(learned: Floats, shrinkage: Shrinkage, simple: dict[str, Floats], objective: Objective) -> Floats:
     """Return the weights shrunk as chosen; less where the simple weights would be better in training."""
-    least = max(objective.mean(weights) for weights in simple.values())
-    for amount in (*np.linspace(shrinkage.amount, 0.0, 11), 0.0):
-        weights = shrink(learned, Shrinkage(shrinkage.target, float(amount)), simple)
-        if objective.mean(weights) >= least:
+    least = max(in_order(objective.mean, simple.values()))
+    amounts = (*np.linspace(shrinkage.amount, 0.0, 11), 0.0)
+    tried = [shrink(learned, Shrinkage(shrinkage.target, float(amount)), simple) for amount in amounts]
+    for weights, value in zip(tried, in_order(objective.mean, tried), strict=True):
+        if value >= least:
             return weights
     return max(simple.values(), key=objective.mean)

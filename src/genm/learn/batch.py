@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from genm._math.parallel import over_items
+from genm._math.parallel import in_order, over_items
 from genm._math.simplex_optimizers import Ascent, Watch, barrier, newton
 from genm._typing import Floats
 from genm.align import Aligned
@@ -61,7 +61,7 @@ class MultistartFuser(Fuser):
             values = over_items(problem.value, starts)
             starts = starts[np.sort(np.argsort(np.negative(values), kind="stable")[:N_FOLLOWED])]
         ends = over_items(lambda s: self._climb_from(problem, s, starts[s]), range(len(starts)))
-        exact = [problem.exact(end.alpha) for end, _ in ends]
+        exact = list(in_order(problem.exact, [end.alpha for end, _ in ends]))
         best = int(np.argmax(exact))
         end = ends[best][0]
         self.weights_, self.objective_ = end.alpha, end.value

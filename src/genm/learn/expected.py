@@ -25,7 +25,7 @@ from genm.learn.auto import (
     shrink,
 )
 from genm.learn.base import Step
-from genm.learn.objectives import Beta, Problem, beta_of, check_beta
+from genm.learn.objectives import Beta, GradientOfPart, Problem, beta_of, check_beta, gradient_of_part
 from genm.learn.relevance import estimate_relevance, expected_difference, known_relevant, ranker_features
 from genm.records import Note
 
@@ -83,6 +83,10 @@ class ExpectedProblem:
     def gradients(self, weights: Floats) -> tuple[Floats, Floats]:
         """Return the smoothed expected AP of every query and its gradient."""
         return smooth_expected_ap(self.starts, self.scores, self.p, self.size, self.queries, weights, self.beta)
+
+    def gradients_at(self, weights: Floats) -> GradientOfPart:
+        """Return a function that gives mean and gradient at these weights for some of the queries."""
+        return gradient_of_part(self, weights)
 
     def average_gradient(self, values: Floats, gradients: Floats) -> tuple[float, Floats]:
         """Return the means over the queries of what `gradients` returns."""

@@ -4,7 +4,7 @@ Queries with no relevant documents are skipped and counted.
 """
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal, Protocol, Self
 
@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genm._math.average_precision import exact_ap, smooth_ap
-from genm._math.fusion import weighted_sum
+from genm._math.fusion import fused_variances
 from genm._math.linear_algebra import weighted_mean
+from genm._math.parallel import in_order
 from genm._math.simplex_optimizers import join_signs
 from genm._math.tiles import Tiles, build_tiles, mean, relabel, take, take_rankers
 from genm._typing import Floats
@@ -82,19 +83,24 @@ class Problem:
         tiles = build_tiles(aligned.starts, aligned.scores, relevant, n_relevant, aligned.query_weights)
         self.tiles: Tiles = take(tiles, kept) if self.n_set_aside else tiles
 
-    def select(self, queries: NDArray[np.integer]) -> "Problem":
+    @property
+    def query_weights(self) -> Floats:
+        """How much each query counts."""
+        return self.tiles.query_weights
+
+    def select(self, queries: NDArray[np.integer]) -> Self:
         """Return the problem of some of the kept queries; no score is copied."""
         return self._with(tiles=take(self.tiles, queries), kept=self.kept[queries])
 
-    def repeat(self, counts: NDArray[np.integer]) -> "Problem":
+    def repeat(self, counts: NDArray[np.integer]) -> Self:
         """Return the problem with each query counted so many times; nothing is computed twice."""
         return self._with(tiles=replace(self.tiles, query_weights=self.tiles.query_weights * counts))
 
-    def with_beta(self, beta: float) -> "Problem":
+    def with_beta(self, beta: float) -> Self:
         """Return the same queries under another sharpness."""
         return self._with(beta=check_beta(beta))
 
-    def with_rankers(self, columns: Sequence[int], tiles: Tiles | None = None) -> "Problem":
+    def with_rankers(self, columns: Sequence[int], tiles: Tiles | None = None) -> Self:
         """Return the same queries under some of the rankers; the sharpness stays.
 
         So do all documents, unless `tiles` of these rankers are given that hold fewer.
@@ -106,7 +112,7 @@ class Problem:
             depths=tuple(self.depths[k] for k in columns),
         )
 
-    def with_labels(self, relevant: NDArray[np.bool_]) -> "Problem":
+    def with_labels(self, relevant: NDArray[np.bool_]) -> Self:
         """Return the same queries with other labels: `relevant` marks rows of the aligned scores."""
         counts = np.concatenate(([0], np.cumsum(relevant)))[self.tiles.rows]
         return self._with(tiles=relabel(self.tiles, relevant, counts[:, 1] - counts[:, 0]))
@@ -136,12 +142,20 @@ class Problem:
         """Return the means over the queries of what `gradients` returns."""
         return float(mean(self.tiles, values)), mean(self.tiles, gradients)
 
+    def gradients_at(self, weights: Floats) -> "GradientOfPart":
+        """Return a function that gives objective and gradient at these weights for some of the queries."""
+        return gradient_of_part(self, weights)
+
+    def pass_over(self, learner: "StreamLearner") -> None:
+        """Let the learner see the queries in their order."""
+        learner.pass_over(self.tiles)
+
     def derivatives(self, weights: Floats) -> tuple[float, Floats, Floats]:
         """Return the smoothed objective, its gradient (Eq. 16) and its Hessian (Eq. 17 as in Appendix A)."""
         found = smooth_ap(self.tiles, weights, self.beta, smooth_j=self.smooth_j, order=2)
         return float(mean(self.tiles, found.value)), mean(self.tiles, found.gradient), found.hessian
 
-    def _with(self, **changes: object) -> "Problem":
+    def _with(self, **changes: object) -> Self:
         other = copy.copy(self)
         for name, value in changes.items():
             setattr(other, name, value)
@@ -162,18 +176,8 @@ def beta_of(aligned: Aligned) -> float:
     cosines, whose spread is about 0.1, so beta is 20 over the median query's standard deviation under uniform
     weights (departure 15: with raw BM25 a beta of 200 would saturate the sigmoid).
     """
-    n_rankers = len(aligned.rankers)
-    fused = weighted_sum(aligned.scores, np.full(n_rankers, 1.0 / n_rankers))
-    filled = np.diff(aligned.starts) > 1
-    starts = aligned.starts[:-1][filled]
-    if len(starts) == 0:
-        return PAPER_BETA
-    counts = np.diff(aligned.starts)[filled]
-    within = np.repeat(np.arange(len(starts)), counts)
-    rows = np.repeat(filled, np.diff(aligned.starts))
-    scores = fused[rows]
-    mean_score = np.bincount(within, scores) / counts
-    return sharpness_for(np.bincount(within, (scores - mean_score[within]) ** 2) / counts)
+    variances = fused_variances(aligned.scores, aligned.starts)
+    return sharpness_for(variances[np.diff(aligned.starts) > 1])
 
 
 def sharpness_for(variances: Floats) -> float:
@@ -182,17 +186,49 @@ def sharpness_for(variances: Floats) -> float:
     return PAPER_BETA if not spread > 0.0 else min(20.0 / spread, 1e300)
 
 
-class SmoothObjective(Protocol):
-    """The smoothed average precision of some queries, as a function of the weights."""
+class StreamLearner(Protocol):
+    """A learner that sees one query after the other, and whose state is a few numbers."""
 
-    def gradient(self, weights: Floats) -> tuple[float, Floats]:
-        """Return the mean and its gradient."""
+    def pass_over(self, tiles: Tiles) -> None:
+        """Learn from the queries in their order."""
+
+    def state(self) -> Floats:
+        """Return everything that later steps depend on."""
+
+    def restore(self, state: Floats) -> None:
+        """Continue from a state."""
+
+
+GradientOfPart = Callable[[NDArray[np.integer]], tuple[float, Floats]]
+
+
+class GradientsByQuery(Protocol):
+    """An objective that knows the gradient of every query."""
 
     def gradients(self, weights: Floats) -> tuple[Floats, Floats]:
         """Return the value and the gradient of every query."""
 
     def average_gradient(self, values: Floats, gradients: Floats) -> tuple[float, Floats]:
         """Return the means over the queries of what `gradients` returns."""
+
+    def select(self, queries: NDArray[np.integer]) -> Self:
+        """Return the objective of some of the queries."""
+
+
+def gradient_of_part(objective: GradientsByQuery, weights: Floats) -> GradientOfPart:
+    """Return a function that gives mean and gradient for some of the queries; each query is evaluated once."""
+    values, gradients = objective.gradients(weights)
+    return lambda queries: objective.select(queries).average_gradient(values[queries], gradients[queries])
+
+
+class SmoothObjective(Protocol):
+    """The smoothed average precision of some queries, as a function of the weights."""
+
+    def gradient(self, weights: Floats) -> tuple[float, Floats]:
+        """Return the mean and its gradient."""
+
+    def gradients_at(self, weights: Floats) -> GradientOfPart:
+        """Return a function that gives mean and gradient at these weights for some of the queries."""
 
     def select(self, queries: NDArray[np.integer]) -> Self:
         """Return the objective of some of the queries."""
@@ -222,7 +258,7 @@ class Scorer:
         self.measure = with_level(measure, level)
         self._problem = problem
         self._quick = self.measure.has_smoothed_form
-        self.query_weights = problem.tiles.query_weights
+        self.query_weights = problem.query_weights
         if not self._quick:
             if aligned is None:
                 raise InputError(f"measure {self.measure}: expected aligned runs. Only AP does without.")
@@ -284,6 +320,16 @@ class SignedProblem:
         """Return the means over the queries of what `gradients` returns."""
         return self._problem.average_gradient(values, gradients)
 
+    def gradients_at(self, parts: Floats) -> GradientOfPart:
+        """Return a function that gives mean and gradient at these parts for some of the queries."""
+        of_part = self._problem.gradients_at(join_signs(parts))
+
+        def signed(queries: NDArray[np.integer]) -> tuple[float, Floats]:
+            value, gradient = of_part(queries)
+            return value, np.concatenate([gradient, -gradient])
+
+        return signed
+
     def select(self, queries: NDArray[np.integer]) -> "SignedProblem":
         """Return the objective of some of the queries."""
         return SignedProblem(self._problem.select(queries))
@@ -340,13 +386,23 @@ def direct_search(objective: Objective, start: Floats, *, steps: tuple[float, ..
     for step in steps:
         moved = True
         while moved:
-            moved = False
-            for move in pairs if n <= MOST_PAIRED else alone:
-                trial = _moved(weights, *move, step) if n <= MOST_PAIRED else _rescaled(weights, *move, step)
-                value = reached if trial is None else objective.mean(trial)
-                if trial is not None and value > reached + 1e-12:
-                    weights, reached, moved = trial, value, True
+            moved, left = False, list(pairs if n <= MOST_PAIRED else alone)
+            while left:
+                tried = [(m, _trial(weights, move, step)) for m, move in enumerate(left)]
+                trials = [(m, trial) for m, trial in tried if trial is not None]
+                left, untried = [], left
+                values = in_order(objective.mean, [trial for _, trial in trials])
+                for (m, trial), value in zip(trials, values, strict=True):
+                    if value > reached + 1e-12:
+                        weights, reached, moved = trial, value, True
+                        left = untried[m + 1 :]
+                        break
     return weights
+
+
+def _trial(weights: Floats, move: tuple[int, int], step: float) -> Floats | None:
+    """Return the weights after a move of the direct search; None if it changes nothing."""
+    return _moved(weights, *move, step) if len(weights) <= MOST_PAIRED else _rescaled(weights, *move, step)
 
 
 def _moved(weights: Floats, i: int, j: int, step: float) -> Floats | None:

@@ -101,14 +101,27 @@ class OnlineFuser(Fuser):
         n_relevant = aligned.n_relevant(self.level)
         relevant = aligned.relevance >= self.level
         tiles = build_tiles(aligned.starts, aligned.scores, relevant, n_relevant, aligned.query_weights)
-        self._pass_over(take(tiles, np.flatnonzero((n_relevant > 0) & (aligned.query_weights > 0))))
+        self.pass_over(take(tiles, np.flatnonzero((n_relevant > 0) & (aligned.query_weights > 0))))
         return self
 
-    def _pass_over(self, tiles: Tiles) -> None:
+    def pass_over(self, tiles: Tiles) -> None:
+        """Take one step for each of these queries, in their order."""
         gradients = QueryGradients(tiles, self.beta_)
         for q in range(tiles.n_queries):
             self.objective_, gradient = gradients.at(q, self.raw_weights_)
             self._step(gradient * tiles.query_weights[q])
+        self.weights_ = as_distribution(self._served())
+
+    def state(self) -> Floats:
+        """Return everything that later steps depend on: weights, memory, queries seen, and the last objective."""
+        objective = getattr(self, "objective_", 0.0)
+        return np.concatenate([self.raw_weights_, self.memory_, [float(self.n_seen_), objective]])
+
+    def restore(self, state: Floats) -> None:
+        """Continue from a state."""
+        n = len(self.raw_weights_)
+        self.raw_weights_, self.memory_ = state[:n].copy(), state[n:-2].copy()
+        self.n_seen_, self.objective_ = int(state[-2]), float(state[-1])
         self.weights_ = as_distribution(self._served())
 
     @classmethod
@@ -163,7 +176,7 @@ class OnlineFuser(Fuser):
         path.history_ = [path._where(problem, number)]
         while path.n_iter_ < self.max_iter and not path.converged_:
             path.n_iter_ += 1
-            path._pass_over(problem.tiles)
+            problem.pass_over(path)
             path.history_.append(path._where(problem, number))
             change = path.history_[-1].objective - path.history_[-2].objective
             path.converged_ = abs(change) < self.tol and path.n_iter_ >= self.min_iter

@@ -1,0 +1,317 @@
+"""Learning from a score table that may be larger than memory, by any engine of `genm.scale`.
+
+The fusers are those that learn from aligned runs. `TableProblem` and `TableScorer` give them the same numbers as
+`Problem` and `Scorer`, but ask an engine for them: sums over all shards, and the exact value of every query where
+the choice of the shrinkage compares queries. Nothing else of a query leaves its shard, so learning needs about
+2 K + 10 numbers per query in memory for K rankers, whatever the number of documents.
+
+Fits of several folds run side by side and share the passes over the table (`genm.scale.lockstep`).
+"""
+
+import copy
+import itertools
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from hashlib import sha256
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genm._math.parallel import items_run_by
+from genm._typing import Floats
+from genm.errors import InputError
+from genm.evaluate import Measure, parse_measure
+from genm.ids import Ids
+from genm.learn.auto import AutoFuser
+from genm.learn.base import Fuser
+from genm.learn.batch import BarrierFuser, NewtonFuser
+from genm.learn.objectives import (
+    Beta,
+    GradientOfPart,
+    Problem,
+    Scorer,
+    StreamLearner,
+    check_beta,
+    sharpness_for,
+    with_level,
+)
+from genm.learn.online import OnlineFuser
+from genm.progress import Progress, silent
+from genm.scale.checkpoint import Checkpoint
+from genm.scale.engines import Engine, Table
+from genm.scale.evaluation import Answer, Request, Settings, TiledShard, combine
+from genm.scale.lockstep import Lockstep
+
+TABLE_METHODS = ("auto", "newton", "barrier", "online")
+"""The methods that learn from a table; the others compare documents of different queries, or need all lists."""
+_FUSERS = (AutoFuser, NewtonFuser, BarrierFuser, OnlineFuser)
+_MOST_REMEMBERED = 64
+"""Exact means that are kept beside the weights they belong to: a pass for derivatives finds them as well."""
+
+
+class TableQueries:
+    """The queries of a table, and the engine that evaluates them: what learning and evidence ask.
+
+    Use it as a context: jobs that run inside share passes over the table.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        engine: Engine,
+        settings: Settings,
+        *,
+        checkpoint: Checkpoint | None = None,
+        progress: Progress = silent,
+    ) -> None:
+        if not table.labelled:
+            raise InputError("this table carries no judgments. Make one with judgments: genm shard --qrels ...")
+        self.table, self.engine, self.settings, self._progress = table, engine, settings, progress
+        self.checkpoint = Checkpoint() if checkpoint is None else checkpoint
+        self.lockstep = Lockstep(self.evaluate, self.checkpoint.known)
+        self._runs_items = items_run_by(self.lockstep)
+        self._ends = np.cumsum([0, *table.shard_queries])
+        (found,) = self.lockstep.ask([Request("survey")])
+        self.query_weights, self.n_relevant, self.lengths, self.variances, text, starts = found
+        self.query_ids = Ids(text, starts)
+        self.teaching = np.flatnonzero((self.n_relevant > 0) & (self.query_weights > 0))
+        """Positions of the queries that have relevant documents and a weight."""
+
+    def __enter__(self) -> Self:
+        self._runs_items.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._runs_items.__exit__(kind, error, trace)
+        self.lockstep.close()
+
+    @property
+    def n_queries(self) -> int:
+        """Number of queries in all shards."""
+        return len(self.query_weights)
+
+    def evaluate(self, requests: Sequence[Request]) -> list[Answer]:
+        """Return the answers of the whole table: one pass of the engine for what the checkpoint does not know."""
+
+        def ask(some: Sequence[Request]) -> list[Answer]:
+            by_shard = self.engine.evaluate(some)
+            return [combine(request, [answers[r] for answers in by_shard]) for r, request in enumerate(some)]
+
+        found = self.checkpoint.ask(requests, ask)
+        self._progress("passes over the table", self.checkpoint.n_passes, 0)
+        return found
+
+    def marks(self, positions: NDArray[np.integer]) -> tuple[bytes, ...]:
+        """Return positions of queries as a request has them: a bit for every query of each shard."""
+        marked = np.zeros(self.n_queries, np.bool_)
+        marked[positions] = True
+        cuts = zip(self._ends[:-1], self._ends[1:], strict=True)
+        return tuple(np.packbits(marked[low:high]).tobytes() for low, high in cuts)
+
+    def stream(self, positions: NDArray[np.integer], learner: StreamLearner, rules: str) -> None:
+        """Let a learner see these queries, shard by shard in the table's order; two shards are in memory.
+
+        A shard that the checkpoint knows to lead from the learner's state to another is not read. `rules` names
+        what else the steps depend on.
+        """
+        marked = np.zeros(self.n_queries, np.bool_)
+        marked[positions] = True
+        own = [marked[low:high] for low, high in itertools.pairwise(self._ends)]
+        todo = [i for i in range(self.table.n_shards) if own[i].any()]
+        with ThreadPoolExecutor(1, thread_name_prefix="genm-read") as reader:
+            following: Future[TiledShard] | None = None
+            for at, i in enumerate(todo):
+                before = learner.state()
+                key = sha256(f"stream;{i};{rules};".encode() + before.tobytes() + own[i].tobytes()).hexdigest()
+                known = self.checkpoint.recall(key)
+                if known is not None:
+                    learner.restore(known[0])
+                    continue
+                shard = self._ready(i) if following is None else following.result()
+                following = reader.submit(self._ready, todo[at + 1]) if at + 1 < len(todo) else None
+                learner.pass_over(shard.part(own[i]))
+                self.checkpoint.remember({key: (learner.state(),)})
+
+    def _ready(self, number: int) -> TiledShard:
+        return TiledShard(number, self.table.read_shard(number, doc_ids=False), self.settings)
+
+
+class TableProblem(Problem):
+    """The smoothed and exact MAP of the queries of a table, or of some of them; positions are in rising order."""
+
+    def __init__(
+        self,
+        table: TableQueries,
+        queries: NDArray[np.integer] | None = None,
+        *,
+        beta: Beta = "auto",
+        smooth_j: bool = False,
+    ) -> None:
+        wanted = np.ones(table.n_queries, np.bool_)
+        if queries is not None:
+            wanted[:] = False
+            wanted[queries] = True
+        level = table.settings.level
+        self.kept = table.teaching[wanted[table.teaching]]
+        if len(self.kept) == 0:
+            raise InputError(
+                f"no query has a document judged {level} or higher. Check the judgments, or lower the level."
+            )
+        self.n_set_aside = int(wanted.sum()) - len(self.kept)
+        self.rankers, self.normalizers = table.table.rankers, table.table.normalizers
+        self.depths, self.smooth_j = table.table.depths, smooth_j
+        variances = table.variances[wanted & (table.lengths > 1)]
+        self.beta = sharpness_for(variances) if beta == "auto" else check_beta(beta)
+        self.table = table
+        self._chosen()
+
+    def _chosen(self) -> None:
+        """Set what depends on the chosen queries."""
+        self._query_weights: Floats = self.table.query_weights[self.kept]
+        self.total = float(self._query_weights.sum())
+        whole = len(self.kept) == len(self.table.teaching)
+        self._marks = None if whole else self.table.marks(self.kept)
+        self._exact: dict[bytes, float] = {}
+
+    @property
+    def query_weights(self) -> Floats:
+        """How much each query counts."""
+        return self._query_weights
+
+    def select(self, queries: NDArray[np.integer]) -> Self:
+        """Return the problem of some of the kept queries, in rising order."""
+        other = copy.copy(self)
+        other.kept = self.kept[queries]
+        if (np.diff(other.kept) <= 0).any():
+            raise InputError("queries of a table: expected positions in rising order, each once.")
+        other._chosen()
+        return other
+
+    def ask(self, weights: Floats, **what: Any) -> Answer:
+        """Return the answer of the chosen queries at these weights; `what` are the fields of the request."""
+        values = tuple(np.asarray(weights, np.float64).tolist())
+        (found,) = self.table.lockstep.ask([Request(weights=values, queries=self._marks, **what)])
+        return found
+
+    def with_beta(self, beta: float) -> Self:
+        """Return the same queries under another sharpness."""
+        other = copy.copy(self)
+        other.beta = check_beta(beta)
+        return other
+
+    def exact_per_query(self, weights: Floats) -> Floats:
+        """Return the average precision of every kept query."""
+        return self.ask(weights, kind="exact", per_query=True)[0]
+
+    def exact(self, weights: Floats) -> float:
+        """Return the mean average precision (P1)."""
+        known = self._exact.get(np.asarray(weights, np.float64).tobytes())
+        return float(self.ask(weights, kind="exact")[0] / self.total) if known is None else known
+
+    def value(self, weights: Floats) -> float:
+        """Return the smoothed objective."""
+        return float(self._smooth(weights, 0)[0])
+
+    def gradient(self, weights: Floats) -> tuple[float, Floats]:
+        """Return the smoothed objective and its gradient (Eq. 16)."""
+        value, gradient = self._smooth(weights, 1)
+        return float(value), gradient
+
+    def gradients_at(self, weights: Floats) -> GradientOfPart:
+        """Return a function that gives objective and gradient for some of the queries.
+
+        In a pass with several parts, each query is evaluated once for all of them.
+        """
+        return lambda queries: self.select(queries).gradient(weights)
+
+    def derivatives(self, weights: Floats) -> tuple[float, Floats, Floats]:
+        """Return the smoothed objective, its gradient (Eq. 16) and its Hessian (Eq. 17 as in Appendix A)."""
+        value, gradient, hessian = self._smooth(weights, 2)
+        return float(value), gradient, hessian
+
+    def _smooth(self, weights: Floats, order: int) -> list[Floats]:
+        """Return means: of the objective, its gradient and its Hessian as far as asked for."""
+        exact, *sums = self.ask(
+            weights, kind="smooth", beta=self.beta, order=order, smooth_j=self.smooth_j, total=self.total
+        )
+        while len(self._exact) >= _MOST_REMEMBERED:
+            self._exact.pop(next(iter(self._exact)), None)
+        self._exact[np.asarray(weights, np.float64).tobytes()] = float(exact / self.total)
+        return [*(one / self.total for one in sums[:2]), *sums[2:]]  # Hessians are means already
+
+    def pass_over(self, learner: StreamLearner) -> None:
+        """Let the learner see the queries in the order of the table, one shard after the other."""
+        self.table.stream(self.kept, learner, f"{self.beta!r}")
+
+
+class TableScorer(Scorer):
+    """Exact values of one measure per training query of a table."""
+
+    def __init__(self, problem: TableProblem, measure: Measure, level: int) -> None:
+        self.measure = with_level(measure, level)
+        self._table_problem = problem
+        self._quick = self.measure.has_smoothed_form
+        self.query_weights = problem.query_weights
+
+    def per_query(self, weights: Floats) -> Floats:
+        """Return the measure of every training query."""
+        if self._quick:
+            return self._table_problem.exact_per_query(weights)
+        return self._table_problem.ask(weights, kind="measure", measure=str(self.measure), per_query=True)[0]
+
+    def mean(self, weights: Floats) -> float:
+        """Return the measure's mean over the training queries."""
+        if self._quick:
+            return self._table_problem.exact(weights)
+        found = self._table_problem.ask(weights, kind="measure", measure=str(self.measure))[0]
+        return float(found / self._table_problem.total)
+
+    def select(self, queries: NDArray[np.integer]) -> "TableScorer":
+        """Return the scorer of some of the training queries."""
+        return TableScorer(self._table_problem.select(queries), self.measure, 1)
+
+
+def check_table_method(fuser: Fuser, device: str | None = None) -> None:
+    """Refuse a fuser that does not learn from a table, or not on this device."""
+    if device not in (None, "cpu") and isinstance(fuser, OnlineFuser):
+        raise InputError(
+            f"device (--device) {device}: the method online learns from one query at a time, on the CPU. Leave the "
+            f"device out, or use auto, newton or barrier."
+        )
+    if type(fuser) not in _FUSERS:
+        raise InputError(
+            f"method (--method) {fuser.method}: it needs all aligned runs in memory. A table is learned from by "
+            f"{', '.join(TABLE_METHODS)}; use one of them, or fit the runs themselves."
+        )
+    if isinstance(fuser, AutoFuser) and fuser.normalize is not None:
+        raise InputError(
+            "normalize (--normalize) auto: a table is read under one normaliser. Name it, or leave the option out."
+        )
+    if isinstance(fuser, OnlineFuser) and fuser.starts is not None and len(np.atleast_2d(fuser.starts)) > 1:
+        raise InputError("starts: from a table the method online learns from one start. Give one, or none.")
+
+
+def settings_for(fuser: Fuser, table: Table, device: str | None = None) -> Settings:
+    """Return how the shards are made ready for a fuser."""
+    measure = with_level(parse_measure(getattr(fuser, "measure", "AP")), getattr(fuser, "level", 1))
+    level = max(getattr(fuser, "level", 1), measure.rel)
+    return Settings(level, table.dtype, "" if measure.has_smoothed_form else str(measure), device or "cpu")
+
+
+def fit_table(fuser: Fuser, table: TableQueries, queries: NDArray[np.integer] | None = None) -> Fuser:
+    """Learn weights from the queries of a table, or from those at some positions; return the fitted fuser.
+
+    The settings of `table` must be those of `settings_for(fuser, ...)`.
+    """
+    check_table_method(fuser)
+    if isinstance(fuser, AutoFuser):
+        problem = TableProblem(table, queries, beta=fuser.beta)
+        measure = parse_measure(fuser.measure)
+        return fuser.fit_problem(problem, TableScorer(problem, measure, fuser.level))
+    assert isinstance(fuser, NewtonFuser | BarrierFuser | OnlineFuser)
+    smooth_j = isinstance(fuser, NewtonFuser) and fuser.smooth_j
+    return fuser.fit_problem(TableProblem(table, queries, beta=fuser.beta, smooth_j=smooth_j))

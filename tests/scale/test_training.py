@@ -1,0 +1,195 @@
+"""`genm.train(table)` and `genm fit --table`: figures, checkpoints, refusals."""
+
+import json
+
+import numpy as np
+import pytest
+from problems import made_up
+from scale.tables import table_of
+from typer.testing import CliRunner
+
+import genm
+from genm.cli.app import app
+from genm.errors import EngineError, InputError, ModelError
+from genm.evidence import evidence_path, load_evidence
+from genm.learn import AutoFuser, NewtonFuser, OnlineFuser
+from genm.learn.table import TableQueries, fit_table, settings_for
+from genm.scale import Checkpoint, ThreadEngine, checkpoint_path
+
+
+@pytest.fixture(scope="module")
+def aligned():
+    return made_up(5, n_queries=20, n_docs=40)
+
+
+@pytest.fixture(scope="module")
+def folder(aligned, tmp_path_factory):
+    place = tmp_path_factory.mktemp("table")
+    table_of(aligned, place, n_shards=3)
+    return place
+
+
+@pytest.fixture
+def table(folder):
+    return genm.scale.ScoreTable.open(folder)
+
+
+@pytest.fixture(scope="module")
+def trained(folder):
+    return genm.train(genm.scale.ScoreTable.open(folder), folds=3, repeats=1)
+
+
+def test_a_table_gives_the_evidence_of_a_fit_in_memory(trained, aligned):
+    here = genm.train(aligned, folds=3, repeats=1)
+    np.testing.assert_allclose(trained.fuser.weights_, here.fuser.weights_, rtol=0.0, atol=1e-9)
+    np.testing.assert_allclose(trained.evidence.held_out.weights, here.evidence.held_out.weights, atol=1e-9)
+    assert trained.evidence.held_out.per_query.tolist() == here.evidence.held_out.per_query.tolist()
+    assert trained.evidence.held_out.fold.tolist() == here.evidence.held_out.fold.tolist()
+    for name in here.evidence.singles:
+        assert trained.evidence.singles[name].tolist() == here.evidence.singles[name].tolist()
+    for name in here.evidence.rules:
+        assert trained.evidence.rules[name].tolist() == here.evidence.rules[name].tolist()
+    assert trained.evidence.train.tolist() == here.evidence.train.tolist()
+    assert trained.evidence.gains == here.evidence.gains
+    assert trained.evidence.unjudged == here.evidence.unjudged
+    assert trained.verdict == here.verdict
+    assert trained.evidence.query_ids == here.evidence.query_ids
+
+
+def test_current_weights_are_one_more_rival(table, aligned):
+    current = {"r0": 1.0, "r2": 1.0}
+    here = genm.train(aligned, folds=2, method="newton", starts=[(1, 1, 1)], current=current).evidence
+    there = genm.train(table, folds=2, method="newton", starts=[(1, 1, 1)], current=current).evidence
+    assert there.rules[genm.evidence.CURRENT].tolist() == here.rules[genm.evidence.CURRENT].tolist()
+
+
+def test_what_needs_runs_in_memory_says_so(trained, tmp_path):
+    assert trained.aligned is None
+    assert trained.losses() is None
+    with pytest.raises(InputError, match="learned from a table, which is not in memory"):
+        trained.report(tmp_path / "report.html")
+    path = tmp_path / "model.json"
+    trained.save(path)
+    assert load_evidence(evidence_path(path)).evidence.gains == trained.evidence.gains
+    assert trained.fuse(made_up(6, n_queries=2)).queries
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"method": "exact"}, "it needs all aligned runs in memory"),
+        ({"method": "cotrain"}, "it needs all aligned runs in memory"),
+        ({"normalize": "auto"}, "a table is read under one normaliser"),
+        ({"depth": 10}, r"depth \(--depth\): a table has its own lists"),
+        ({"per_query": True}, r"per_query \(--per-query\): a table has its own lists"),
+        ({"memory": "lots"}, r"memory \(--memory\) 'lots': expected a size such as 500MB"),
+        ({"cluster": "tcp://example.org:8786"}, "found tcp://, which neither encrypts nor asks who connects"),
+        ({"cluster": "http://x:1"}, "expected local:N, tls://HOST:PORT"),
+        ({"cluster": "local:0"}, "expected local:N with N from 1 on"),
+    ],
+)
+def test_refusals(table, options, message):
+    with pytest.raises(InputError, match=message):
+        genm.train(table, **options)
+
+
+def test_refusals_of_a_table_where_there_is_none(aligned, tmp_path):
+    with pytest.raises(InputError, match=r"memory \(--memory\) belongs to a table"):
+        genm.train(aligned, memory="2GB")
+    unjudged = table_of(made_up(5, n_queries=4, labelled=False), tmp_path, n_shards=2)
+    with pytest.raises(InputError, match="carries no judgments"):
+        genm.train(unjudged)
+
+
+class Interrupted:
+    """An engine that fails before a pass, as often as is asked for."""
+
+    def __init__(self, engine, n_passes):
+        self.engine, self.n_left = engine, n_passes
+
+    def evaluate(self, requests):
+        if self.n_left == 0:
+            raise EngineError("the cluster has gone")
+        self.n_left -= 1
+        return self.engine.evaluate(requests)
+
+
+@pytest.mark.parametrize(
+    "fuser",
+    [AutoFuser(repeats=1, folds=3), NewtonFuser(starts=[(1, 1, 1)]), OnlineFuser(max_iter=2, tol=1.0)],
+    ids=repr,
+)
+def test_a_fit_resumes_after_any_pass_to_the_same_bits(fuser, table, tmp_path):
+    settings = settings_for(fuser, table)
+    engine = ThreadEngine(table, settings)
+
+    def learn(n_passes, path):
+        checkpoint = Checkpoint(path, table=table.digest, options={"method": fuser.method}, interval=0.0)
+        failing = Interrupted(engine, n_passes)
+        with TableQueries(table, failing, settings, checkpoint=checkpoint) as queries:
+            return fit_table(fuser.clone(), queries), n_passes - failing.n_left
+
+    whole, n_whole = learn(1000, tmp_path / "whole.json")
+    path = tmp_path / "checkpoint.json"
+    n_failures = 0
+    while True:
+        try:  # passes with long answers are always asked again
+            resumed, _ = learn(12, path)
+        except EngineError:
+            n_failures += 1
+            assert n_failures < 100
+            continue
+        break
+    assert resumed.weights_.tobytes() == whole.weights_.tobytes()
+    assert resumed.history_ == whole.history_
+    assert n_failures > 0 or n_whole <= 12
+    document = json.loads(path.read_text(encoding="utf-8"))
+    assert (document["format"], document["table"]) == ("genm-checkpoint", table.digest)
+    assert len(document["weights"]) == 3
+
+
+def test_a_checkpoint_of_something_else_is_not_used(table, tmp_path):
+    path = tmp_path / "c.json"
+    Checkpoint(path, table="one", options={"seed": 0}).save()
+    assert Checkpoint(path, table="two", options={"seed": 0}).mismatch == "it belongs to another table"
+    other = Checkpoint(path, table="one", options={"seed": 1})
+    assert other.mismatch == "it belongs to a fit with other options (seed)"
+    assert Checkpoint(path, table="one", options={"seed": 0}).mismatch == ""
+    path.write_text("{}", encoding="utf-8")
+    with pytest.raises(ModelError, match='expected "format": "genm-checkpoint"'):
+        Checkpoint(path)
+    Checkpoint(path.with_name("d.json"), table="other").save()
+    found = genm.train(table, folds=2, method="newton", starts=[(1, 1, 1)], checkpoint=path.with_name("d.json"))
+    assert [note.code for note in found.notes if "checkpoint" in note.code] == ["checkpoint-unused"]
+    again = genm.train(table, folds=2, method="newton", starts=[(1, 1, 1)], checkpoint=path.with_name("d.json"))
+    assert "resumed" in [note.code for note in again.notes]
+    assert again.fuser.weights_.tobytes() == found.fuser.weights_.tobytes()
+
+
+def test_the_command_writes_the_model_and_removes_the_checkpoint(folder, trained, tmp_path):
+    path = tmp_path / "model.json"
+    arguments = ["fit", "--table", str(folder), "--folds", "3", "-o", str(path), "--format", "json"]
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["weights"] == dict(zip(("r0", "r1", "r2"), genm.load_model(path).weights, strict=True))
+    assert genm.load_model(path).fingerprint == genm.scale.ScoreTable.open(folder).digest
+    assert not checkpoint_path(path).exists()
+    assert evidence_path(path).exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "expected runs, or a table by --table; found neither"),
+        (["a.trec", "--table", "t"], "expected runs, or a table by --table; found both"),
+        (["a.trec", "--memory", "2GB"], "--memory belongs to a table"),
+        (["--table", "t", "--tls-ca", "ca.pem"], "--tls-ca belongs to --cluster tls://HOST:PORT"),
+        (["--table", "t", "--memory", "2 apples"], "expected a size such as 500MB or 2GB"),
+        (["--table", "no-such-table"], "expected a score table"),
+    ],
+)
+def test_the_command_refuses(arguments, message):
+    done = CliRunner().invoke(app, ["fit", *arguments])
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert message in done.stderr
