@@ -64,6 +64,12 @@ def test_a_models_grades_are_written_with_their_probability(genm, store, tmp_pat
     )
 
 
+def test_llm_without_its_verb(genm, sample, store, endpoint):
+    words = asked(sample, store, endpoint)
+    assert genm("judge", *words[2:]).err == genm(*words).err
+    assert "nothing was sent" in genm("judge", *words[2:]).err
+
+
 def test_the_store_is_not_written_over(genm, store):
     found = genm("judge", "export", str(store), "-o", str(store))
     assert found.code == 2

@@ -9,8 +9,9 @@ from problems import made_up
 from genm.align import UNJUDGED, Aligned
 from genm.errors import InputError
 from genm.learn import ExpectedFuser, expected, make_fuser
-from genm.learn.expected import LEAST_QUERIES, ExpectedProblem
+from genm.learn.expected import ExpectedProblem
 from genm.learn.objectives import Problem
+from genm.learn.relevance import LEAST_QUERIES
 
 WHOLE = made_up(1, quality=(1.2, 0.2, 0.0), n_queries=30)
 GRADES = np.where(WHOLE.relevance == UNJUDGED, 0, WHOLE.relevance).astype(np.int32)
@@ -84,3 +85,11 @@ def test_probabilities_of_judgments_change_what_is_learned() -> None:
     assert ExpectedFuser().fit(doubtful).weights_ == pytest.approx([1 / 3] * 3)
     certain = replace(few, probability=np.where(few.relevance == UNJUDGED, np.nan, few.relevance > 0))
     assert ExpectedFuser().fit(certain).weights_.tolist() == ExpectedFuser().fit(few).weights_.tolist()
+
+
+def test_judgments_of_relevant_documents_only_make_the_others_not_relevant() -> None:
+    assert (WHOLE.relevance[WHOLE.relevance != UNJUDGED] > 0).all()
+    fuser, whole = ExpectedFuser().fit(WHOLE), ExpectedFuser().fit(replace(WHOLE, relevance=GRADES))
+    assert fuser.weights_.tolist() == whole.weights_.tolist()
+    assert "relevant-only" in [note.code for note in fuser.notes_]
+    assert "relevant-only" not in [note.code for note in whole.notes_]

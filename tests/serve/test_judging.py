@@ -77,7 +77,7 @@ def test_downloads(http):
     http.post("/v1/opinions", json=opinion())
     assert http.get("/v1/judgments").text == "q1 0 d1 2\n"
     table = http.get("/v1/judgments", params={"format": "csv"})
-    assert table.text.splitlines()[1] == "q1,d1,2,person,1,1"
+    assert table.text.splitlines()[1] == "q1,d1,2,person,1,1,1"
     assert table.headers["content-disposition"] == 'attachment; filename="judgments.csv"'
     assert http.get("/v1/judgments", params={"format": "jsonl"}).json()["key"] == "k" * 16
     assert http.get("/v1/judgments", params={"format": "xml"}).status_code == 422

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from enum import StrEnum
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from genm.judge.store import JudgmentStore
 
 TEXT = """Judge documents on a page, one at a time, the most useful one first. `genm judge RUNS` is short for
-`genm judge page RUNS`.
+`genm judge page RUNS`, and with --llm for `genm judge llm RUNS`.
 
 The page shows the query and the document, never scores or rankers. Keys: 0 to 3 grade, u not enough information,
 s skip, n note, z undo. Every judgment is on disk before the page says so; start the command again to go on.
@@ -57,9 +57,16 @@ Compare = Annotated[
 
 
 class JudgeVerbs(GroupWithDefault):
-    """The verbs of judging; what is no verb is a run to judge."""
+    """The verbs of judging; what is no verb is a run to judge, on the page or, with --llm, by a language model."""
 
     default = "page"
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the verb in front of runs."""
+        by_model = any(word == "--llm" or word.startswith("--llm=") for word in args)
+        if by_model and args[0] not in self.commands:
+            args = ["llm", *args]
+        return super().parse_args(ctx, args)
 
 
 class ExportFormat(StrEnum):

@@ -10,7 +10,7 @@ from genm.align import Aligned
 from genm.evidence.evidence import BEST_SINGLE, RRF, TOP, UNIFORM, Evidence
 from genm.formatting import between, percent, signed
 from genm.fuse import rule_scores
-from genm.learn.relevance import expected_difference, system_features
+from genm.learn.relevance import expected_difference, lists_relevant_only, system_features
 from genm.records import Note
 
 Z_95 = 1.96
@@ -21,14 +21,14 @@ LEAST_SHARE = 0.1
 def note_unjudged(aligned: Aligned, evidence: Evidence, level: int = 1) -> list[Note]:
     """Say what the held-out gain is if unjudged documents count by their probability of relevance.
 
-    Nothing is said where nearly all of the top is judged, for measures other than AP, where folds normalise in
-    their own way, and for a rival that is known by its values only.
+    Nothing is said where nearly all of the top is judged or no document is judged not relevant, for measures other
+    than AP, where folds normalise in their own way, and for a rival that is known by its values only.
     """
     same = all(one == aligned.normalizers for one in evidence.fold_normalizers)
     if not same or not evidence.measure.has_smoothed_form or (evidence.unjudged or 0.0) < LEAST_SHARE:
         return []
     rival = _rival_ranks(aligned, evidence)
-    if rival is None:
+    if rival is None or lists_relevant_only(aligned, level=level):
         return []
     fold = np.repeat(evidence.held_out.fold, np.diff(aligned.starts))
     scores = np.zeros(len(fold))

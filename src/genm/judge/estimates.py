@@ -176,7 +176,7 @@ def _overstated(names: tuple[str, ...], rankers: tuple[str, ...], depth: int) ->
     first_is_fused, second_is_fused = (name not in rankers for name in names)
     if first_is_fused == second_is_fused:
         return 0.0
-    size = float(np.interp(depth, *zip(*OVERSTATED, strict=True)))
+    size = float(np.interp(depth, [at for at, _ in OVERSTATED], [error for _, error in OVERSTATED]))
     return size if first_is_fused else -size
 
 

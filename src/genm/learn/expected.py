@@ -1,6 +1,7 @@
 """Learn weights from few judgments: expected average precision, where an unjudged document may be relevant."""
 
 import copy
+from dataclasses import replace
 from typing import Self
 
 import numpy as np
@@ -26,11 +27,17 @@ from genm.learn.auto import (
 )
 from genm.learn.base import Step
 from genm.learn.objectives import Beta, GradientOfPart, Problem, beta_of, check_beta, gradient_of_part
-from genm.learn.relevance import estimate_relevance, expected_difference, known_relevant, ranker_features
+from genm.learn.relevance import (
+    LEAST_QUERIES,
+    estimate_relevance,
+    expected_difference,
+    is_judged,
+    known_relevant,
+    lists_relevant_only,
+    ranker_features,
+)
 from genm.records import Note
 
-LEAST_QUERIES = 5
-"""Queries with a document judged relevant that learning needs; with fewer, weights stay equal."""
 EQUAL = Shrinkage("uniform", 1.0)
 """The shrinkage that keeps equal weights."""
 UNJUDGED_ERRORS = 1.2
@@ -112,7 +119,8 @@ class ExpectedFuser(AutoFuser):
     towards equal weights is chosen by cross-validation on the queries with a document judged relevant. The weights
     stay equal unless a gain over equal weights is clear there and exceeds what unjudged documents leave open
     (UNJUDGED_ERRORS); `notes_` says so. Where all documents are judged, expected AP is AP. Judgments that are not
-    certain count by their own probability (`Qrels.probability`).
+    certain count by their own probability (`Qrels.probability`). Where no document is judged not relevant, unjudged
+    ones are taken as not relevant.
 
     Objective: smoothed expected AP; then expected AP. Set: the simplex.
     """
@@ -141,6 +149,10 @@ class ExpectedFuser(AutoFuser):
 
     def _fit(self, aligned: Aligned) -> Self:
         """Estimate relevance, learn, and shrink."""
+        relevant_only = lists_relevant_only(aligned, level=self.level)
+        if relevant_only:
+            grades = np.where(is_judged(aligned), aligned.relevance, self.level - 1).astype(np.int32)
+            aligned = replace(aligned, relevance=grades)
         problem = ExpectedProblem(aligned, level=self.level, beta=self.beta)
         self._remember(problem)
         self.beta_, self.history_ = problem.beta, []
@@ -161,7 +173,7 @@ class ExpectedFuser(AutoFuser):
         self.converged_ = all(end.converged for end in ends)
         self.n_iter_ = max([end.n_iter for end in ends], default=1)
         self.history_.append(Step(len(ends), 0, self.objective_, problem.exact(self.weights_)))
-        self.notes_ = self._notes(len(problem.queries))
+        self.notes_ = self._notes(len(problem.queries), relevant_only=relevant_only)
         self._warn_if_stopped_early()
         return self
 
@@ -214,12 +226,15 @@ class ExpectedFuser(AutoFuser):
         best = clearly_best(reached, own.query_weights, certain.index(SHRINKAGES.index(EQUAL)))
         return SHRINKAGES[certain[best]], weighted_mean(reached[best], own.query_weights)
 
-    def _notes(self, n_queries: int) -> tuple[Note, ...]:
+    def _notes(self, n_queries: int, *, relevant_only: bool) -> tuple[Note, ...]:
         text = (
             f"learning stands on {self.n_informative_:,} of {n_queries:,} queries: those with a document judged "
             f"relevant."
         )
         notes = [Note("informative-queries", self.n_informative_, text)]
+        if relevant_only:
+            text = "no document is judged not relevant, so unjudged documents are taken as not relevant"
+            notes.append(Note("relevant-only", 1, text))
         if self.shrunk_ == EQUAL and len(self.rankers_) > 1:
             reason = "the judgments do not show clearly that other weights are better"
             if self.n_informative_ < LEAST_QUERIES:

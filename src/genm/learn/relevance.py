@@ -46,6 +46,8 @@ a flat top must not promise many relevant documents far below."""
 MODEL_ERROR = 3.5
 """By how much the error of unjudged documents exceeds what the model says: relevance does not fall off with the
 rank as the model has it. Chosen so that 95% intervals held in 95% of the cases of the study's first draws."""
+LEAST_QUERIES = 5
+"""Queries with a document judged relevant that learning needs."""
 _STEPS = 25
 _TOLERANCE = 1e-8
 
@@ -123,6 +125,17 @@ def is_judged(aligned: Aligned) -> Bools:
     if not aligned.labelled:
         return np.zeros(len(aligned.doc), np.bool_)
     return np.asarray(aligned.relevance != UNJUDGED)
+
+
+def lists_relevant_only(aligned: Aligned, *, level: int = 1) -> bool:
+    """Return whether the judgments name relevant documents only, as those of many test collections do.
+
+    Then nothing is known of how relevance falls off, and an unjudged document is best taken as not relevant.
+    """
+    if not aligned.labelled or aligned.probability is not None:
+        return False
+    grades = np.concatenate((aligned.relevance[is_judged(aligned)], aligned.unretrieved))
+    return bool((grades >= level).all()) and int((aligned.n_relevant(level) > 0).sum()) >= LEAST_QUERIES
 
 
 def judged_probability(aligned: Aligned, *, level: int = 1) -> Floats:

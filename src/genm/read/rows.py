@@ -296,7 +296,7 @@ def _whole_grades(rows: Rows, report: Diagnostics) -> Rows:
             "grade-not-whole", line=rows.place(row), count=int(np.count_nonzero(bad)),
             expected="a whole number as relevance", found=f"{float(rows.value[row])!r}",
             advice="Say how to read fractions (grades, --grades): from=0.5 makes 0.5 and more relevant, times=100 "
-            "and round keep grades.",
+            "and round keep grades, probability is for --method expected.",
             repair="the judgment was left out",
         )  # fmt: skip
     return without(rows, bad)
