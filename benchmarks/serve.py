@@ -8,6 +8,7 @@ two take turns, so that a busy machine slows both. The server is kept on one cor
 """
 
 import argparse
+import asyncio
 import contextlib
 import json
 import os
@@ -23,9 +24,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
+from starlette.types import ASGIApp
 
 from genm.model import Model, save_model
 from genm.normalizers import Normalizer
+from genm.serve.app import create_app
+from genm.serve.engine import Engine, Feedback
+from genm.serve.http import Limits
+from genm.serve.learner import Lesson, Rules
+from genm.serve.messages import FeedbackEvent
+from genm.serve.server import short_collections
+from genm.serve.service import Service
+from genm.serve.store import SqliteStore
 
 RANKERS = ("bm25", "dense", "sparse", "rerank")
 
@@ -170,6 +180,61 @@ def server(arguments: list[str], port: int, core: int | None):
         process.wait(30)
 
 
+async def call(app: ASGIApp, body: bytes) -> None:
+    """Send one fuse request to the application itself."""
+    messages = [{"type": "http.request", "body": body, "more_body": False}]
+    sent: list[dict] = []
+
+    async def receive() -> dict:
+        return messages.pop() if messages else await asyncio.Event().wait()
+
+    async def send(message: dict) -> None:
+        sent.append(message)
+
+    headers = [(b"host", b"127.0.0.1"), (b"content-type", b"application/json")]
+    address = {"path": "/v1/fuse", "raw_path": b"/v1/fuse", "root_path": "", "query_string": b"", "scheme": "http"}
+    await app(
+        {"type": "http", "method": "POST", "http_version": "1.1", "headers": headers, **address}, receive, send
+    )
+    if sent[0]["status"] != 200:
+        raise RuntimeError(str(sent)[:500])
+
+
+def in_a_row(folder: Path, n_requests: int) -> dict:
+    """Processor time of eight fuse requests in a row, without HTTP: what waits on one core at eight connections.
+
+    Other processes do not change it, so it says on a busy machine what would stop requests on a quiet one.
+    """
+    engine = Engine(SqliteStore(folder / "in-a-row.sqlite"))
+    engine.start(make_model(), Rules(influence=None))
+    service = Service(engine)
+    service.warm_up()
+    app = create_app(service, tokens=None, hosts=("127.0.0.1",), limits=Limits(rate=0.0))
+    draw = random.Random(1)
+    lists = [make_lists(draw, 1000, 3000) for _ in range(20)]
+
+    async def measure(bodies: list[bytes]) -> list[float]:
+        times = []
+        for number in range(n_requests):
+            begun = time.thread_time()
+            await call(app, bodies[number % len(bodies)])
+            times.append(1000 * (time.thread_time() - begun))
+        return times
+
+    found = {}
+    with short_collections():
+        for name, form in (("rows", dict), ("columns", as_columns)):
+            times = asyncio.run(measure([msgspec.json.encode({"runs": form(one)}) for one in lists]))
+            eight = sorted(sum(times[at : at + 8]) for at in range(len(times) - 7))
+            found[name] = {
+                "median ms of one": round(statistics.median(times), 2),
+                "p99 ms of eight": round(eight[int(0.99 * len(eight))], 1),
+                "greatest ms of eight": round(eight[-1], 1),
+            }
+    engine.stop()
+    return found
+
+
 Target = tuple[subprocess.Popen, int]
 """A server and its port."""
 
@@ -249,12 +314,7 @@ def http_feedback(options: argparse.Namespace, process: subprocess.Popen, port: 
 
 
 def store_only(folder: Path, n_batches: int) -> dict:
-    """Eight threads hand over batches of 100 events that teach nothing: keys, digests, rows, flush."""
-    from genm.serve.engine import Engine, Feedback
-    from genm.serve.learner import Lesson, Rules
-    from genm.serve.messages import FeedbackEvent
-    from genm.serve.store import SqliteStore
-
+    """Eight threads hand over batches of 100 events with nothing to learn from: keys, digests, rows, flush."""
     rules = Rules(influence=None)
     engine = Engine(SqliteStore(folder / "store-only.sqlite"))
     engine.start(make_model(), rules)
@@ -363,6 +423,7 @@ def main() -> None:
         if not options.requests:
             if core is not None:
                 os.sched_setaffinity(0, set(cores))
+            result["fusing, eight in a row, CPU"] = in_a_row(folder, 750)
             result["feedback, store only"] = store_only(folder, options.batches)
     print(json.dumps(result, indent=2))
 
