@@ -5,7 +5,7 @@ import pytest
 from problems import made_up
 
 from genm._math.simplex_optimizers import quasi_newton
-from genm.errors import InputError
+from genm.errors import InputError, NotFittedError
 from genm.evaluate import evaluate_aligned, parse_measure
 from genm.learn import NewtonFuser, fit, make_fuser
 from genm.learn.auto import (
@@ -190,3 +190,44 @@ def test_one_query_or_one_ranker_expects_what_uniform_weights_reach():
         n = len(fuser.rankers_)
         assert fuser.shrunk_ == Shrinkage("uniform", 1.0)
         assert fuser.held_out_ == pytest.approx(Problem(aligned).exact(np.full(n, 1 / n)), rel=1e-12)
+
+
+def test_the_estimate_belongs_to_the_last_fit_and_is_computed_once():
+    first, second = made_up(2, n_queries=9), made_up(3, n_queries=9)
+    fuser = AutoFuser(folds=2, repeats=1).fit(first)
+    expected = fuser.held_out_
+    assert "_inner" not in vars(fuser)  # the runs are let go
+    assert AutoFuser(folds=2, repeats=1).fit_problem(Problem(first)).held_out_ == expected
+    assert fuser.fit(second).held_out_ == AutoFuser(folds=2, repeats=1).fit(second).held_out_ != expected
+    with pytest.raises(NotFittedError):
+        _ = AutoFuser().held_out_
+
+
+@pytest.mark.parametrize("signs", ["positive", "any"])
+def test_refits_learn_from_queries_as_often_as_they_are_drawn(signs):
+    aligned = made_up(1, quality=(0.8, 0.6, 0.2), n_queries=20)
+    fuser = AutoFuser(signs=signs, folds=2, repeats=1).fit(aligned)
+    problem = Problem(aligned)
+    refit = fuser.refits(problem, Scorer(aligned, problem, parse_measure("AP"), 1), (0.05,))
+    drawn = np.random.default_rng(0).integers(0, 20, 20)
+    before, after = refit(drawn)
+    assert problem.select(drawn).value(before) >= problem.select(drawn).value(fuser.learned_) - 1e-12
+    assert before.tolist() == refit(np.sort(drawn))[0].tolist()
+    assert before.tolist() != refit(np.unique(drawn))[0].tolist()
+    share, single = fuser.shrunk_.amount, np.eye(3)[int(np.argmax(before))]
+    target = np.full(3, 1 / 3) if fuser.shrunk_.target == "uniform" else single
+    assert after == pytest.approx((1 - share) * before + share * target, abs=1e-9)
+
+
+def test_refits_of_many_rankers_go_on_from_the_known_curvature():
+    aligned = made_up(4, quality=(0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3), n_queries=30)
+    fuser = AutoFuser(folds=2, repeats=1).fit(aligned)
+    assert fuser.curvature_.shape == (7, 7)
+    problem = Problem(aligned)
+    refit = fuser.refits(problem, Scorer(aligned, problem, parse_measure("AP"), 1), (0.05,))
+    rng = np.random.default_rng(0)
+    for drawn in rng.integers(0, 30, (5, 30)):
+        own = problem.select(drawn)
+        cold = quasi_newton(own.gradient, fuser.learned_, tol=1e-6, max_iter=100)
+        assert own.value(refit(drawn)[0]) > own.value(fuser.learned_)
+        assert own.value(refit(drawn)[0]) >= cold.value - 0.01

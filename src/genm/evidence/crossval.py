@@ -12,9 +12,10 @@ from genm._math.linear_algebra import weighted_mean
 from genm._typing import Floats
 from genm.align import Aligned, AlignedOrRuns, as_aligned
 from genm.errors import InputError
-from genm.evaluate import MeasureLike, evaluate_aligned, parse_measure
+from genm.evaluate import Measure, MeasureLike, evaluate_aligned, parse_measure
 from genm.learn.base import Fuser
 from genm.learn.objectives import fold_of_queries
+from genm.normalizers import Normalizer
 from genm.progress import Progress, silent
 from genm.records import Qrels, contents
 
@@ -103,25 +104,35 @@ def cross_validate(
         judgments, wanted = None, qrels  # the measure is in the place of the judgments
     aligned = as_aligned(cast("AlignedOrRuns", data), cast("Qrels | None", judgments))
     wanted = parse_measure("AP" if wanted is None else wanted)
+    return cross_validate_aligned(make, aligned, wanted, folds=folds, seed=seed, progress=progress)[0]
+
+
+def cross_validate_aligned(
+    make: MakeFuser, aligned: Aligned, measure: Measure, *, folds: int, seed: int, progress: Progress
+) -> tuple[HeldOut, tuple[tuple[Normalizer, ...], ...]]:
+    """Return the held-out values and the normalisers that each fold's training chose."""
     n = len(aligned.queries)
     fold = fold_of_queries(n, check_folds(folds, n), seed)
     per_query, weights = np.zeros(n), np.zeros((folds, len(aligned.rankers)))
+    normalizers = []
     for f in range(folds):
         progress("cross-validating", f, folds)
         fuser = make().fit(aligned.select(np.flatnonzero(fold != f)))
         weights[f] = fuser.weights_
+        normalizers.append(fuser.normalizers_)
         held_out = np.flatnonzero(fold == f)
-        per_query[held_out] = measure_queries(fuser.prepare(aligned.select(held_out)), weights[f], wanted)
+        per_query[held_out] = measure_queries(fuser.prepare(aligned.select(held_out)), weights[f], measure)
     progress("cross-validating", folds, folds)
-    return HeldOut(
+    held = HeldOut(
         per_query=per_query,
         mean=weighted_mean(per_query, aligned.query_weights),
         fold=fold,
         weights=weights,
         query_ids=tuple(aligned.queries),
         rankers=aligned.rankers,
-        measure=str(wanted),
+        measure=str(measure),
     )
+    return held, tuple(normalizers)
 
 
 def maker_of(fuser: object) -> MakeFuser:

@@ -13,7 +13,7 @@ from genm._typing import Floats
 from genm.align import Aligned, check_aligned, select_rankers
 from genm.errors import InputError
 from genm.evaluate import Contrast, Measure, MeasureLike, Outcome, evaluate_aligned, parse_measure
-from genm.evidence.crossval import HeldOut, cross_validate, measure_queries
+from genm.evidence.crossval import HeldOut, cross_validate_aligned, measure_queries
 from genm.evidence.intervals import GainIntervals
 from genm.formatting import between, listed, percent, signed
 from genm.fuse import rule_scores
@@ -242,13 +242,9 @@ def gather_evidence(
     progress("learning", 0, 1)
     fuser = make().fit(aligned)
     progress("learning", 1, 1)
-    by_fold: list[Fuser] = []
-
-    def remembered() -> Fuser:
-        by_fold.append(make())
-        return by_fold[-1]
-
-    held_out = cross_validate(remembered, aligned, measure, folds=min(folds, n), seed=seed, progress=progress)
+    held_out, fold_normalizers = cross_validate_aligned(
+        make, aligned, measure, folds=min(folds, n), seed=seed, progress=progress
+    )
     singles = {name: single_values(aligned, name, measure) for name in aligned.rankers}
     n_rankers = len(aligned.rankers)
     prepared = fuser.prepare(aligned)
@@ -275,7 +271,7 @@ def gather_evidence(
         gains={},
         query_weights=aligned.query_weights,
         confidence=confidence,
-        fold_normalizers=tuple(fold.normalizers_ for fold in by_fold),
+        fold_normalizers=fold_normalizers,
         unjudged=unjudged_share(prepared, fuser.weights_),
     )
     return fuser, with_gains(found, seed)

@@ -109,17 +109,16 @@ class _Warm:
 
     def __init__(self, aligned: Aligned, fuser: AutoFuser) -> None:
         measure = with_level(parse_measure(fuser.measure), fuser.level)
-        self._fuser = fuser
-        self._problem = Problem(aligned, level=max(fuser.level, measure.rel), beta=fuser.beta_)
-        self._scorer = Scorer(aligned, self._problem, measure, fuser.level)
-        self.n_queries = len(self._problem.kept)
+        problem = Problem(aligned, level=max(fuser.level, measure.rel), beta=fuser.beta_)
+        self._refit = fuser.refits(problem, Scorer(aligned, problem, measure, fuser.level), _FINE_STEPS)
+        self.n_queries = len(problem.kept)
         share = fuser.shrunk_.amount
         towards = "uniform weights" if fuser.shrunk_.target == "uniform" else "the best single ranker"
         held = f"shrunk by {share:.0%} towards {towards}, as the fit was" if share else "not shrunk"
         self.how = f"each optimised from the learned weights and {held}"
 
     def __call__(self, drawn: NDArray[np.int64]) -> tuple[Floats, Floats]:
-        return self._fuser.refit(self._problem.select(drawn), self._scorer.select(drawn), _FINE_STEPS)
+        return self._refit(drawn)
 
 
 class _Whole:

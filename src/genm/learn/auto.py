@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cached_property
 from typing import Literal, NamedTuple, Protocol, Self
 
 import numpy as np
@@ -23,6 +24,7 @@ from genm.errors import InputError
 from genm.evaluate import MeasureLike
 from genm.learn.base import Fuser, Step
 from genm.learn.objectives import (
+    MOST_PAIRED,
     STEPS,
     Beta,
     Objective,
@@ -45,6 +47,8 @@ SHRINKAGE_AMOUNTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 NORMALIZERS = ("minmax", "zscore", "max", "l2", "reciprocal")
 """What `normalize="auto"` chooses from."""
 
+POLISH_STEPS = (0.05, 0.02, 0.01, 0.005)
+"""How much weight is moved at a time on the exact measure; the first two suffice for many rankers."""
 LEAST_POLISH_GAIN = 0.001
 """What the exact measure must gain over the smoothed one's optimum; less is fitted to the last digit."""
 
@@ -52,6 +56,10 @@ Z_90 = 1.28
 """Standard errors that a gain of luck alone exceeds once in ten times."""
 FOLD_TOLERANCE = 1e-4
 """Gain of a step at which the searches of the inner folds stop: their weights are compared, not kept."""
+MANY_TOLERANCE = 1e-5
+"""The least gain of a step with more than `MOST_PAIRED` rankers, where a third of all steps are for last digits."""
+REFIT_TOLERANCE = 3e-5
+"""The same for refits of many rankers on resampled queries: what is kept of them is how much they differ."""
 
 
 class MeasuredQueries(Protocol):
@@ -122,7 +130,11 @@ class WarmRestart:
 
     def __call__(self, queries: NDArray[np.integer], *, tol: float, max_iter: int) -> Ascent:
         """Return the optimum of these queries."""
-        problem, start = self._problem.select(queries), self._end.alpha
+        return self.on(self._problem.select(queries), queries, tol=tol, max_iter=max_iter)
+
+    def on(self, problem: SmoothObjective, queries: NDArray[np.integer], *, tol: float, max_iter: int) -> Ascent:
+        """Return the optimum of a problem of these queries, which may weigh them in its own way."""
+        start = self._end.alpha
         first = problem.average_gradient(self._values[queries], self._gradients[queries])
 
         def gradient(weights: Floats) -> tuple[float, Floats]:
@@ -155,6 +167,15 @@ DEFAULT_SHRINKAGE = Shrinkage("uniform", 0.75)
 """Used unless the folds show better: where judged queries are few, most of what is learned is noise."""
 
 
+class _InnerFolds(NamedTuple):
+    """What the estimate by inner folds needs of a fit."""
+
+    source: Aligned | Problem
+    simple: SimpleWeights
+    ends: list[Ascent]
+    choice: ShrinkageChoice
+
+
 class AutoFuser(Fuser):
     """Learn weights for the measure you ask for, no further from simple ones than the data justifies.
 
@@ -178,8 +199,8 @@ class AutoFuser(Fuser):
     shrunk_: Shrinkage
     learned_: Floats
     """The weights before shrinkage."""
-    held_out_: float
-    """The measure in cross-validation inside the training queries; each fold learns from scratch."""
+    curvature_: Floats | None = None
+    """Of the smoothed objective at its best optimum, as the search learned it; None if nothing was learned."""
 
     def __init__(
         self,
@@ -226,11 +247,15 @@ class AutoFuser(Fuser):
         return self._learn(problem, Scorer(None, problem, measure, self.level))
 
     def _fit_as_scaled(self, aligned: Aligned) -> Self:
+        return self._learn(*self._objectives(aligned), aligned)
+
+    def _objectives(self, aligned: Aligned) -> tuple[Problem, Scorer]:
+        """Return the smoothed objective and the measure on the queries of these runs."""
         measure = self._measure_maximised()
         problem = Problem(aligned, level=max(self.level, measure.rel), beta=self.beta)
-        return self._learn(problem, Scorer(aligned, problem, measure, self.level))
+        return problem, Scorer(aligned, problem, measure, self.level)
 
-    def _learn(self, problem: Problem, scorer: Scorer) -> Self:
+    def _learn(self, problem: Problem, scorer: Scorer, aligned: Aligned | None = None) -> Self:
         self._remember(problem)
         self.beta_ = problem.beta
         self.history_ = []
@@ -240,7 +265,9 @@ class AutoFuser(Fuser):
         learned = _polish(best_weights(ends, exact, simple), exact)
         choice = self._choose(smooth, exact, simple, ends)
         self.shrunk_ = choice.shrinkage
-        self.held_out_ = self._held_out(smooth, exact, simple, ends, choice)
+        self.__dict__.pop("held_out_", None)  # of an earlier fit
+        self._inner = _InnerFolds(problem if aligned is None else aligned, simple, ends, choice)
+        self.curvature_ = max(ends, key=lambda end: end.value).curvature if ends else None
         self.learned_ = self._weights_of(learned)
         self.weights_ = self._weights_of(shrink_safely(learned, self.shrunk_, simple.targets, exact))
         self.objective_ = problem.value(self.weights_)
@@ -251,18 +278,52 @@ class AutoFuser(Fuser):
         self._warn_if_stopped_early()
         return self
 
-    def refit(self, problem: Problem, scorer: Scorer, steps: tuple[float, ...]) -> tuple[Floats, Floats]:
-        """Return weights before and after shrinkage for other queries; the search starts from the present weights.
+    @cached_property
+    def held_out_(self) -> float:
+        """The measure in cross-validation inside the training queries; each fold learns from scratch.
 
-        The shrinkage stays. `steps` are those of the direct search, for measures that have no smoothed form.
+        It is computed when it is first read, because the folds take about as long to learn as the weights. Until
+        then the fuser keeps a reference to the runs that it learned from.
+        """
+        self._check_fitted()
+        source, simple, ends, choice = self._inner
+        if isinstance(source, Problem):
+            problem, scorer = source, Scorer(None, source, self._measure_maximised(), self.level)
+        else:
+            problem, scorer = self._objectives(source)
+        del self._inner
+        smooth, exact = self._views(problem, scorer)
+        return self._held_out(smooth, exact, simple, ends, choice)
+
+    def refits(
+        self, problem: Problem, scorer: Scorer, steps: tuple[float, ...]
+    ) -> Callable[[NDArray[np.integer]], tuple[Floats, Floats]]:
+        """Return a function that learns again from some of the queries, each as often as it is named.
+
+        It returns the weights before and after shrinkage. The search starts from the present weights; the shrinkage
+        stays. `steps` are those of the direct search, for measures that have no smoothed form.
+
+        Of many rankers the curvature is known, too, which saves two of three steps. Half of it is used: the first
+        steps are then long enough to leave the nearest optimum, and the weights differ as much between refits as
+        they do without it. Few rankers take few steps, and their refits differed too little with it.
         """
         smooth, exact = self._views(problem, scorer)
-        start = split_signs(self.learned_) if self.signs == "any" else self.learned_
-        learned = quasi_newton(smooth.gradient, start, tol=self.tol, max_iter=self.max_iter).alpha
-        if not exact.is_smoothed:
-            learned = direct_search(exact, learned, steps=steps)
         simple = SimpleWeights.of(exact, len(self.rankers_), self.signs)
-        return self._weights_of(learned), self._weights_of(shrink(learned, self.shrunk_, simple.targets))
+        start = split_signs(self.learned_) if self.signs == "any" else self.learned_
+        many = len(self.rankers_) > MOST_PAIRED
+        curvature = 0.5 * self.curvature_ if many and self.curvature_ is not None else None
+        restart = WarmRestart(smooth, Ascent(start, 0.0, 0, converged=True, curvature=curvature))
+        tol = max(self.tol, REFIT_TOLERANCE) if many else self.tol
+
+        def refit(queries: NDArray[np.integer]) -> tuple[Floats, Floats]:
+            own, counts = np.unique(queries, return_counts=True)
+            learned = restart.on(smooth.select(own).repeat(counts), own, tol=tol, max_iter=self.max_iter).alpha
+            if not exact.is_smoothed:
+                learned = direct_search(exact.select(queries), learned, steps=steps)
+            targets = simple.select(queries).targets
+            return self._weights_of(learned), self._weights_of(shrink(learned, self.shrunk_, targets))
+
+        return refit
 
     def _views(
         self, problem: Problem, scorer: Scorer
@@ -280,13 +341,14 @@ class AutoFuser(Fuser):
 
     def _optima(self, problem: SmoothProblem, simple: SimpleWeights) -> list[Ascent]:
         """Maximise the smoothed objective from the simple starts, and keep the learning curves."""
-        ends = []
+        many = len(self.rankers_) > MOST_PAIRED
+        tol, ends = max(self.tol, MANY_TOLERANCE) if many else self.tol, []
         for number, start in enumerate(_starts_of(simple)):
 
             def watch(iteration: int, alpha: Floats, objective: float, number: int = number) -> None:
                 self.history_.append(Step(number, iteration, objective, problem.exact(alpha)))
 
-            ends.append(quasi_newton(problem.gradient, start, tol=self.tol, max_iter=self.max_iter, watch=watch))
+            ends.append(quasi_newton(problem.gradient, start, tol=tol, max_iter=self.max_iter, watch=watch))
         return ends
 
     def _choose(
@@ -421,7 +483,7 @@ def clearly_best(reached: Floats, query_weights: Floats, reference: int) -> int:
 
 def _polish(learned: Floats, scorer: Objective) -> Floats:
     """Return weights moved on the exact measure, if the smoothed one had missed a real gain."""
-    polished = direct_search(scorer, learned, steps=(0.05, 0.02, 0.01, 0.005))
+    polished = direct_search(scorer, learned, steps=POLISH_STEPS[: 4 if len(learned) <= MOST_PAIRED else 2])
     return polished if scorer.mean(polished) > scorer.mean(learned) + LEAST_POLISH_GAIN else learned
 
 

@@ -86,6 +86,10 @@ class Problem:
         """Return the problem of some of the kept queries; no score is copied."""
         return self._with(tiles=take(self.tiles, queries), kept=self.kept[queries])
 
+    def repeat(self, counts: NDArray[np.integer]) -> "Problem":
+        """Return the problem with each query counted so many times; nothing is computed twice."""
+        return self._with(tiles=replace(self.tiles, query_weights=self.tiles.query_weights * counts))
+
     def with_beta(self, beta: float) -> "Problem":
         """Return the same queries under another sharpness."""
         return self._with(beta=check_beta(beta))
@@ -283,6 +287,10 @@ class SignedProblem:
     def select(self, queries: NDArray[np.integer]) -> "SignedProblem":
         """Return the objective of some of the queries."""
         return SignedProblem(self._problem.select(queries))
+
+    def repeat(self, counts: NDArray[np.integer]) -> "SignedProblem":
+        """Return the objective with each query counted so many times."""
+        return SignedProblem(self._problem.repeat(counts))
 
 
 class SignedScorer:
