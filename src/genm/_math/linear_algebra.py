@@ -19,7 +19,7 @@ _SWEEPS = 60
 
 def dot(x: Floats, y: Floats) -> float:
     """Return sum x y."""
-    return float((x * y).sum())
+    return float(np.add.reduce(x * y))  # what sum() calls; short vectors take half as long without it
 
 
 def norm(x: Floats) -> float:
@@ -29,7 +29,7 @@ def norm(x: Floats) -> float:
 
 def times(matrix: Floats, vector: Floats) -> Floats:
     """Return the product of a matrix (or a stack of rows) and a vector."""
-    return np.asarray((matrix * vector).sum(axis=-1))
+    return np.asarray(np.add.reduce(matrix * vector, axis=-1))
 
 
 def product(left: Floats, right: Floats) -> Floats:

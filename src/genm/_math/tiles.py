@@ -206,7 +206,7 @@ def mean(tiles: Tiles, per_query: Floats) -> Floats:
     Summed in an order that depends on the number of queries alone.
     """
     weights = tiles.query_weights.reshape(-1, *([1] * (per_query.ndim - 1)))
-    return np.asarray((weights * per_query).sum(axis=0) / tiles.total_weight)
+    return np.asarray(np.add.reduce(weights * per_query, axis=0) / tiles.total_weight)
 
 
 def scale_weights(tiles: Tiles, weights: Floats) -> tuple[Floats, int]:
