@@ -337,3 +337,12 @@ def test_a_confidence_that_is_none_is_refused(tmp_path):
     with pytest.raises(FormatError, match=r"q.csv:2: expected a confidence from 0 to 1; found \"high\""):
         read_qrels(path)
     assert np.isnan(read_qrels(path, lenient=True).provenance.confidence[0])
+
+
+def test_a_parquet_file_without_a_column_of_text(tmp_path: Path) -> None:
+    """Ids that are integers are read as text, also where no other column holds any."""
+    path = tmp_path / "run.parquet"
+    pl.DataFrame({"query_id": [1, 1], "doc_id": [7, 8], "score": [2.0, 1.0]}).write_parquet(path)
+    run = read_run(path)
+    assert run.to_dict() == {"1": {"7": 2.0, "8": 1.0}}
+    assert {note.code for note in run.notes} == {"integer-ids"}
