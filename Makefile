@@ -15,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test checks lint spelling javascript types contract kernels unit coverage disguises disguised engines fuzz faults \
-        crashes docs bench audit lock clean
+        crashes docs bench audit sbom lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -157,6 +157,12 @@ audit: $(VENV)/.made  ## look for known vulnerabilities of the locked packages
 	@$(PIP) install -q -c constraints.txt pip-audit
 	@for lock in demo dev docs; do echo ">> pip-audit requirements/$$lock.lock"; \
 	  $(BIN)/pip-audit --strict --require-hashes --disable-pip -r requirements/$$lock.lock || exit 1; done
+
+# The release lists a clean installation by the same tool; this lists the packages of the lock file, with their hashes.
+sbom: $(VENV)/.made  ## list what genm installs, with hashes (CycloneDX): dist/genm.cdx.json
+	@$(PIP) install -q -c constraints.txt cyclonedx-bom
+	@mkdir -p dist
+	@$(BIN)/cyclonedx-py requirements requirements/demo.lock --output-file dist/genm.cdx.json
 
 clean:  ## remove the environment and everything built
 	rm -rf $(VENV) build dist site htmlcov .coverage $(JAVASCRIPT)/node_modules .mypy_cache .ruff_cache .pytest_cache \

@@ -109,3 +109,10 @@ def test_nesting_of_any_depth_ends_in_a_model_error(depth: int) -> None:
     inside = b'{"free": ' + b"[" * depth + b"]" * depth + b"}"
     with pytest.raises(ModelError, match=r"nested too deeply|it is missing"):
         convert(parsed(inside), Outer, "f.json")
+
+
+def test_half_a_character_is_refused():
+    for text in ('{"a": "\\ud800"}', '{"\\uDFFF": 1}', '["x", {"b": "\\udabc\\udabc"}]'):
+        with pytest.raises(ModelError, match=r"m\.json: expected Unicode text; found half a character, '.u[d]"):
+            parse_json(text.encode(), "m.json", what="a model", advice="")
+    assert parse_json(b'{"a": "\\ud83d\\ude00"}', "m.json", what="a model", advice="") == {"a": "\U0001f600"}

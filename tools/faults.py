@@ -325,6 +325,8 @@ def main() -> int:
     )
     parser.add_argument("--seed", type=int, default=int(time.time()))
     given = parser.parse_args()
+    for kind in (signal.SIGINT, signal.SIGTERM):  # a shell lets what it starts in the background ignore SIGINT
+        signal.signal(kind, signal.default_int_handler)
     print(f"seed {given.seed}", flush=True)
     outcome = Outcome()
     steps: tuple[Callable[[Outcome], None], ...] = (starve, take_folders, forbid, shift_clocks, share)

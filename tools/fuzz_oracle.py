@@ -412,6 +412,7 @@ def _csv_lists(text: str) -> list[Shown]:
 
 
 def _count(cell: str) -> int:
-    if not re.fullmatch("[0-9]{1,18}", cell.strip()):
+    digits = cell.strip()
+    if not re.fullmatch("[0-9]{1,18}", digits):
         raise Refused
-    return int(cell)
+    return int(digits)

@@ -1,8 +1,8 @@
 """Strict reading of our JSON files: what is not exactly as described is refused, with place, expected and found.
 
 `parse_json` refuses what Python's parser accepts but no file of ours holds: a key given twice, NaN, numbers beyond
-all floats, thousands of levels of nesting. `convert` checks the document against a msgspec type and names the first
-place that is wrong, such as `rankers[0].weight`.
+all floats, halves of characters (lone surrogates), thousands of levels of nesting. `convert` checks the document
+against a msgspec type and names the first place that is wrong, such as `rankers[0].weight`.
 """
 
 import json
@@ -88,13 +88,19 @@ def parse_json(content: bytes, place: str, *, what: str, advice: str) -> Any:
         raise refuse_number(name)
 
     try:
-        return json.loads(
+        document = json.loads(
             text,
             object_pairs_hook=to_object,
             parse_float=to_float,
             parse_int=to_int,
             parse_constant=refuse_constant,
         )
+        if "\\ud" in text.lower():
+            json.dumps(document, ensure_ascii=False).encode()
+        return document
+    except UnicodeEncodeError as error:
+        half = ascii(error.object[error.start])
+        raise ModelError(f"{place}: expected Unicode text; found half a character, {half}. {EDITED}") from None
     except json.JSONDecodeError as error:
         raise ModelError(f"{place}:{error.lineno}: expected JSON; {_syntax_fault(text, error)} {advice}") from None
     except RecursionError:

@@ -172,6 +172,30 @@ class TestProcess:
         assert child.returncode == 143
         assert list(tmp_path.iterdir()) == []
 
+    @pytest.mark.parametrize(("kind", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+    def test_threads_at_work_do_not_keep_it(self, kind, code):
+        """Python waits for the threads of a pool at its end, however long they work."""
+        script = (
+            WITHOUT_A_CACHE + "from concurrent.futures import ThreadPoolExecutor\n"
+            "from genm.cli.main import run\n"
+            "def work(_):\n"
+            "    print('ready', flush=True)\n"
+            "    time.sleep(300)\n"
+            "pool = ThreadPoolExecutor(1)\n"
+            "cache.cache_size = lambda: list(pool.map(work, range(3)))\n"
+            "sys.argv = ['genm', 'cache']\n"
+            "run()\n"
+        )
+        child = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        try:
+            assert child.stdout.readline() == b"ready\n"
+            child.send_signal(kind)
+            _, err = child.communicate(timeout=60)
+        finally:
+            child.kill()
+        assert child.returncode == code
+        assert b"Traceback" not in err
+
     @pytest.mark.parametrize("words", STARTS)
     def test_it_starts_without_anything_heavy(self, started, words):
         """Which is what lets it start at once; how long that takes, `python -m benchmarks startup` tells."""

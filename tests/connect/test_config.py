@@ -7,11 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from genm.cli.pull import _toml_value
 from genm.connect import PullConfig, example_config, read_config
 from genm.connect.config import digests
+from genm.connect.engine import Hit, checked_answer
+from genm.connect.http import error_text
 from genm.connect.registry import ENGINES
 from genm.connect.templates import names_in
-from genm.errors import GenmError, InputError
+from genm.errors import EngineError, GenmError, InputError
 
 KEYS = (*PullConfig.__struct_fields__, "search", "file", "format", "user", "password", "ca", "verify", "a", "")
 SMALL = {"engine": "solr", "address": "http://x", "rankers": {"a": {"search": {"query": "$query"}}}}
@@ -121,3 +124,26 @@ def test_the_digest_names_what_decides_the_content_and_no_secret(monkeypatch):
     assert digests(plain.parts()) == digests(faster.parts())
     deeper = digests(read_config({**SMALL, "depth": 5}).parts())
     assert [name for name, digest in digests(plain.parts()).items() if digest != deeper[name]] == ["rankers"]
+
+
+def test_settings_that_python_cannot_read_are_text():
+    for text in ("[" * 100_000, "1" * 5000, "1\nother = 2", "no TOML"):
+        assert _toml_value(text) == text
+    assert _toml_value("[1, 2]") == [1, 2]
+
+
+def test_a_word_that_is_no_text_is_refused():
+    with pytest.raises(InputError, match="expected Unicode text"):
+        read_config({**SMALL, "duplicates": "\udcff"})
+    with pytest.raises(InputError, match="search, options"):
+        read_config({**SMALL, "options": {"a": "\udcff"}})
+
+
+@pytest.mark.parametrize("score", [10**400, float("inf"), float("nan"), True, "1"])
+def test_a_score_of_an_engine_that_is_no_finite_number_is_refused(score):
+    with pytest.raises(EngineError, match="expected a finite score"):
+        checked_answer([Hit("d1", score, None)], "x", "", "error")
+
+
+def test_an_error_page_that_is_nested_deeply_is_shown_as_text():
+    assert error_text("[" * 100_000).startswith("[[[")

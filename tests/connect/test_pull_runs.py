@@ -91,7 +91,7 @@ def test_pauses_grow_to_a_limit_and_differ():
     assert len(set(pauses)) == len(pauses)
 
 
-@pytest.mark.parametrize(("value", "least", "most"), [("12", 12, 12), ("", 0, 0), ("soon", 0, 0)])
+@pytest.mark.parametrize(("value", "least", "most"), [("12", 12, 12), ("", 0, 0), ("soon", 0, 0), ("\u00b2", 0, 0)])
 def test_retry_after_is_a_number(value, least, most):
     assert least <= retry_after(value) <= most
 

@@ -126,6 +126,8 @@ def test_sparse_vectors_are_checked():
         ("no_such_module:f", "expected the function"),
         ("json:nothing", "expected a function 'nothing'"),
         ("missing.npy", "found neither"),
+        (":f", "expected the function"),
+        ({"q1": [10**400], "q2": (1.0,)}, "finite numbers"),
     ],
 )
 def test_bad_vectors_are_refused(source, message):
@@ -152,3 +154,33 @@ def test_bad_vector_files_are_refused(tmp_path):
     pl.DataFrame({"a": [1]}).write_parquet(tmp_path / "z.parquet")
     with pytest.raises(InputError, match="columns for id and vector"):
         read_vectors(tmp_path / "z.parquet", QUERIES)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("empty.npy", b""),
+        ("short.npy", b"\x93NUMPY\x01\x00v\x00{'descr'"),
+        ("damaged.npz", b"PK\x03\x04 nothing"),
+        ("damaged.parquet", b"PAR1 nothing PAR1"),
+        ("deep.jsonl", b'{"_id": "q1", "vector": ' + b"[" * 100_000),
+        ("number.jsonl", b'{"_id": "q1", "vector": [1]}\n7\n'),
+        ("list.jsonl", b'{"_id": "q1", "vector": [1]}\n[[1]]\n'),
+        ("twice.jsonl", b'{"_id": "q1", "vector": [1], "vector": [2]}\n'),
+    ],
+)
+def test_damaged_vector_files_are_refused_in_one_line(tmp_path, name, content):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(FormatError) as caught:
+        read_vectors(tmp_path / name, QUERIES)
+    assert str(tmp_path / name) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "line", ["{" * 100_000, '{"query": "a", "query": "b"}', '{"query": "\\ud800"}', '{"query": 7}', "7"]
+)
+def test_a_log_line_that_cannot_be_used_is_refused(tmp_path, line):
+    log = written(tmp_path / "log", '{"query": "red cars"}', line)
+    with pytest.raises(FormatError, match=r"log:2: expected a JSON object with one of"):
+        read_queries(log, form="log")

@@ -255,6 +255,13 @@ def test_queries_that_nobody_typed_are_refused(tmp_path: Path, log: str) -> None
         with_query_ids(judge_by_clicks(log), str(queries))
 
 
+def test_limits_below_0_are_refused(log: str) -> None:
+    with pytest.raises(InputError, match=r"least_lists .* found -5"):
+        judge_by_clicks(log, least_lists=-5)
+    with pytest.raises(InputError, match=r"least_clicks .* found -1"):
+        judge_by_clicks(log, least_clicks=-1)
+
+
 def test_an_unknown_model_is_refused(log: str) -> None:
     with pytest.raises(InputError, match="expected one of pbm, dbn, coec"):
         judge_by_clicks(log, model="ubm")

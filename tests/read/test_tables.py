@@ -361,3 +361,12 @@ def test_what_is_no_probability_is_refused(tmp_path, cell, found):
         read_qrels(path, grades="probability")
     assert read_qrels(path, grades="probability", lenient=True) == {"q1": {"d2": 1}}
     assert read_qrels(path) == {"q1": {"d1": 1, "d2": 1}}, "the column matters to this rule alone"
+
+
+def test_a_parquet_file_without_a_column_of_text(tmp_path: Path) -> None:
+    """Ids that are integers are read as text, also where no other column holds any."""
+    path = tmp_path / "run.parquet"
+    pl.DataFrame({"query_id": [1, 1], "doc_id": [7, 8], "score": [2.0, 1.0]}).write_parquet(path)
+    run = read_run(path)
+    assert run.to_dict() == {"1": {"7": 2.0, "8": 1.0}}
+    assert {note.code for note in run.notes} == {"integer-ids"}

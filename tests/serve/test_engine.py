@@ -214,6 +214,16 @@ def test_a_second_service_is_refused(path):
     sqlite_driver(path).stop()
 
 
+def test_a_database_of_another_program_is_not_touched(path):
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE customers (name TEXT)")
+    connection.close()
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match="found another SQLite database"):
+        sqlite_driver(path)
+    assert path.read_bytes() == before
+
+
 def test_another_model_is_refused(path):
     sqlite_driver(path).stop()
     with pytest.raises(StoreError, match="expected the model that this store began with"):

@@ -3,6 +3,7 @@
 `genm.cli.app` says when each code is used.
 """
 
+import contextlib
 import os
 import signal
 import sys
@@ -24,4 +25,20 @@ def run() -> None:
     except KeyboardInterrupt:
         sys.stderr.write("genm: interrupted\n")
         sys.exit(INTERRUPTED)
-    command.main(prog_name="genm")
+    try:
+        command.main(prog_name="genm")
+    except SystemExit as ended:
+        if ended.code in (INTERRUPTED, TERMINATED):
+            _leave_at_once(ended.code)
+        raise
+
+
+def _leave_at_once(code: int) -> None:
+    """Exit without waiting for threads at work: Python would let each finish, and a long fit takes minutes.
+
+    What the command had begun to write is removed by now; a file appears only when it is complete.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
+    os._exit(code)

@@ -189,9 +189,10 @@ def _put(document: dict[str, Any], name: str, value: Any) -> None:
 def _toml_value(text: str) -> Any:
     """Return a value as TOML writes it; what TOML does not know is text."""
     try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+        found = tomllib.loads(f"value = {text}")
+    except (ValueError, RecursionError):  # also an integer of thousands of digits
         return text
+    return found["value"] if len(found) == 1 else text
 
 
 def _say_failures(failures: "tuple[genm.connect.Failure, ...]") -> None:

@@ -146,6 +146,8 @@ def _checked(document: dict[str, Any], place: str) -> PullConfig:
         config = msgspec.convert(document, PullConfig)
     except msgspec.ValidationError as error:
         raise InputError(f"{place}: {_fault(str(error))}") from None
+    except UnicodeEncodeError as error:
+        raise InputError(f"{place}: expected Unicode text; found {error.object!a:.60}. Save it as UTF-8.") from None
     check_engine(config.engine)
     for name in config.rankers:
         if not _FILE_NAME.fullmatch(name) or name in _RESERVED:
@@ -156,7 +158,7 @@ def _checked(document: dict[str, Any], place: str) -> PullConfig:
     if "" in config.texts:
         raise InputError(f"{place}: texts: expected names of fields; found an empty one.")
     try:
-        json.dumps(config.parts(), allow_nan=False)
+        json.dumps(config.parts(), allow_nan=False, ensure_ascii=False).encode()
     except (TypeError, ValueError) as error:
         raise InputError(
             f"{place}: search, options: expected text, numbers, tables and lists; found: {error}. "

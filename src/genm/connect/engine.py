@@ -4,6 +4,7 @@ import math
 import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -203,9 +204,13 @@ def _checked_score(hit: Hit, place: str) -> float:
             f"{place}: expected a score for document {hit.doc_id!r:.80}; found none. Does the template sort by a "
             "field, or filter only?"
         )
-    if isinstance(score, bool) or not isinstance(score, numbers.Real) or not math.isfinite(score):
+    value = math.nan
+    if not isinstance(score, bool) and isinstance(score, numbers.Real):
+        with suppress(OverflowError):  # an integer beyond all floats
+            value = float(score)
+    if not math.isfinite(value):
         raise EngineError(f"{place}: expected a finite score for document {hit.doc_id!r:.80}; found {score!r:.40}.")
-    return float(score)
+    return value
 
 
 def joined_text(parts: Iterable[Any]) -> str | None:

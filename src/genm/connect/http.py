@@ -40,11 +40,11 @@ def status_fault(name: str, status: int, body: str, headers: Mapping[str, str]) 
 def retry_after(value: str) -> float:
     """Return the seconds of a Retry-After header: a number, or a date; 0 if there is none."""
     value = (value or "").strip()
-    if value.isdigit():
+    if value.isascii() and value.isdigit():
         return float(value[:9])
     try:
         when = email.utils.parsedate_to_datetime(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return 0.0
     when = when if when.tzinfo else when.replace(tzinfo=UTC)
     return max(0.0, (when - datetime.now(UTC)).total_seconds())
@@ -59,7 +59,7 @@ def error_text(body: str) -> str:
     """Return what an error's body says, on one line and short; a page of HTML says nothing."""
     try:
         found: Any = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return "" if "<" in body[:200] else " ".join(body.split())[:200]
     for path in (
         ("error", "reason"),

@@ -13,14 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from genm.errors import FormatError, InputError, WrongTypeError
+from genm.errors import FormatError, GenmError, InputError, WrongTypeError
 from genm.progress import Progress, silent
 from genm.read import read_qrels
 from genm.read.diagnostics import Diagnostics, shown
+from genm.read.json_tables import is_number, parse_object
 from genm.read.sources import decoded, open_source
-from genm.read.tables import SEPARATORS, delimited_lines, first_known
+from genm.read.tables import SEPARATORS, delimited_lines, first_known, read_parquet
 from genm.read.texts import ID_NAMES, TEXT_NAMES, read_texts
 from genm.records import Note
+from genm.strict_json import unique_keys
 
 LOG_NAMES = (*TEXT_NAMES, "q", "search", "search_term", "user_query")
 VECTOR_NAMES = ("vector", "embedding", "emb")
@@ -135,17 +137,21 @@ def _log_lines(content: str, report: Diagnostics) -> Iterable[str]:
 
 
 def _log_object(line: str, number: int, report: Diagnostics) -> str:
-    try:
-        entry = json.loads(line)
-    except ValueError:
-        entry = None
-    name = first_known(list(entry), LOG_NAMES) if isinstance(entry, dict) else None
-    if entry is None or name is None or not isinstance(entry[name], str):
+    entry, fault = parse_object(line)
+    name = first_known(list(entry), LOG_NAMES)
+    text = None if name is None or is_number(entry[name]) else entry[name]
+    if fault or not isinstance(text, str) or not _is_unicode(text):
         raise report.fail(
-            number, expected=f"a JSON object with one of {', '.join(LOG_NAMES)}", found=shown(line),
+            number, expected=f"a JSON object with one of {', '.join(LOG_NAMES)}",
+            found=f"{shown(line)}{f' ({fault})' if fault else ''}",
             advice="Give every line the query's text under one of these names.",
         )  # fmt: skip
-    return str(entry[name])
+    return text
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether a text has no half of a character, which JSON can name and UTF-8 cannot hold."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def _vector_column(content: str, name: str) -> Vectors:
@@ -155,11 +161,21 @@ def _vector_column(content: str, name: str) -> Vectors:
     found: Vectors = {}
     for number, line in enumerate(content.split("\n"), 1):
         if line.strip():
-            entry = json.loads(line)  # read before, so it is an object with an id
+            entry = _line_object(line, name, number)
             key, column = first_known(list(entry), ID_NAMES), first_known(list(entry), VECTOR_NAMES)
             if key is not None and column is not None:
                 found[str(entry[key])] = _checked(entry[column], f"{name}:{number}")
     return found
+
+
+def _line_object(line: str, name: str, number: int) -> dict[str, Any]:
+    try:
+        entry, fault = json.loads(line, object_pairs_hook=unique_keys), ""
+    except (ValueError, RecursionError) as error:
+        entry, fault = None, f" ({error!s:.80})"
+    if not isinstance(entry, dict):
+        raise FormatError(name, number, "one JSON object a line", f"{shown(line)}{fault}", "See docs/pull.md.")
+    return entry
 
 
 def read_vectors(
@@ -214,7 +230,7 @@ def _function(name: str) -> Encoder:
     sys.path.insert(0, here)
     try:
         found = getattr(import_module(module), attribute, None)
-    except ImportError as error:
+    except (ImportError, ValueError) as error:
         raise InputError(
             f"vectors: expected the function {name}; found: {error}. Is the module installed?"
         ) from None
@@ -233,32 +249,28 @@ def _vector_file(path: Path, ids: Sequence[str]) -> Vectors:
     suffix = path.suffix.lower()
     try:
         if suffix == ".npy":
-            rows = np.load(path, allow_pickle=False)
+            with path.open("rb") as file:
+                rows = np.load(file, allow_pickle=False)
             if rows.ndim != 2 or len(rows) != len(ids):
                 raise InputError(
-                    f"{path}: expected a row for each of the {len(ids):,} queries, in their order; found "
-                    "an array "
+                    f"{path}: expected a row for each of the {len(ids):,} queries, in their order; found an array "
                     f"of shape {rows.shape}. An .npz with ids and vectors, or JSON lines, need no order."
                 )
             return {key: _checked(row, str(path)) for key, row in zip(ids, rows, strict=True)}
         if suffix == ".npz":
-            with np.load(path, allow_pickle=False) as arrays:
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
                 pairs = zip(arrays["ids"].tolist(), arrays["vectors"], strict=True)
                 return {str(key): _checked(row, str(path)) for key, row in pairs}
         if suffix in (".parquet", ".pq"):
             return _parquet_vectors(path)
-    except (ValueError, KeyError, OSError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise FormatError(str(path), None, "arrays that numpy wrote", str(error), "See docs/pull.md.") from None
+    except (GenmError, MemoryError):
+        raise
+    except Exception as error:  # noqa: BLE001 - damaged files raise many kinds: EOFError, BadZipFile, TokenError
+        fault = " ".join(str(error).split())[:200] or type(error).__name__
+        raise FormatError(str(path), None, "arrays that numpy wrote", fault, "See docs/pull.md.") from None
     report = Diagnostics(str(path), lenient=False)
     content = decoded(open_source(path, report, silent), report)
-    try:
-        found = _vector_column(content, str(path))
-    except ValueError as error:
-        if isinstance(error, InputError):
-            raise
-        raise FormatError(str(path), None, "one JSON object a line", str(error), "See docs/pull.md.") from None
+    found = _vector_column(content, str(path))
     if not found:
         raise FormatError(
             str(path), None, 'lines such as {"_id": "q1", "vector": [0.1, 0.2]}', "none", "See docs/pull.md."
@@ -267,9 +279,8 @@ def _vector_file(path: Path, ids: Sequence[str]) -> Vectors:
 
 
 def _parquet_vectors(path: Path) -> Vectors:
-    import polars as pl
-
-    frame = pl.read_parquet(path)
+    report = Diagnostics(str(path), lenient=False)
+    frame = read_parquet(open_source(path, report, silent), report)
     key, column = first_known(frame.columns, ID_NAMES), first_known(frame.columns, VECTOR_NAMES)
     if key is None or column is None:
         raise InputError(f"{path}: expected columns for id and vector; found {', '.join(frame.columns)}.")
@@ -282,7 +293,7 @@ def _checked(vector: Any, place: str) -> Any:
         return _checked_sparse(vector, place)
     try:
         row = np.asarray(vector, np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         row = np.zeros(0)
     if row.ndim != 1 or not row.size or not np.isfinite(row).all():
         raise InputError(f"{place}: expected a list of finite numbers as vector; found {shown(vector)}.")

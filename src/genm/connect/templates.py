@@ -82,14 +82,16 @@ def read_json_template(template: Template, place: str) -> Any:
 
 def _parsed(text: str, place: str) -> Any:
     try:
-        return json.loads(text, object_pairs_hook=unique_keys, parse_constant=_refuse_constant)
+        found = json.loads(text, object_pairs_hook=unique_keys, parse_constant=_refuse_constant)
+        json.dumps(found, ensure_ascii=False).encode()  # no halves of characters
+        return found
     except json.JSONDecodeError as error:
         raise InputError(
             f"{place}: expected a table or JSON text; found text that is not JSON (line {error.lineno}, column "
             f'{error.colno}: {error.msg}). Names stand in quotes: {{"match": {{"text": "$query"}}}}.'
         ) from None
-    except ValueError as error:  # a key twice, NaN, or an integer of thousands of digits
-        raise InputError(f"{place}: expected JSON text; found {error}. Correct it.") from None
+    except ValueError as error:  # a key twice, NaN, an integer of thousands of digits, half a character
+        raise InputError(f"{place}: expected JSON text; found {error!s:.100}. Correct it.") from None
     except RecursionError:
         raise InputError(f"{place}: expected few levels of nesting; found too many. Flatten it.") from None
 

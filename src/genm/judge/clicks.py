@@ -102,6 +102,11 @@ def judge_by_clicks(
     """
     if model not in MODELS:
         raise InputError(f"model (--model) {model!r}: expected one of {', '.join(MODELS)}.")
+    for what, least in (("lists", least_lists), ("clicks", least_clicks)):
+        if least < 0:
+            raise InputError(
+                f"least_{what} (--least-{what}): expected a number of at least 0; found {least}. 0 sets no limit."
+            )
     if isinstance(logs, ClickCounts):
         counts = logs
     else:

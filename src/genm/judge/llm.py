@@ -23,7 +23,7 @@ from typing import Annotated
 import httpx
 import msgspec
 
-from genm.errors import InputError, ServiceError
+from genm.errors import InputError, ServiceError, StoreError
 from genm.judge.session import Pair
 from genm.judge.store import GRADES, JudgmentStore
 from genm.progress import Progress, silent
@@ -265,7 +265,10 @@ def judge_by_model(
 
     for pair in pairs:
         if keys[pair] in known:
-            answer = msgspec.json.decode(known[keys[pair]], type=ModelAnswer)
+            try:
+                answer = msgspec.json.decode(known[keys[pair]], type=ModelAnswer)
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+                raise StoreError(f"{store.path}: a stored answer is damaged: {error}. Restore a copy.") from None
             _store_opinion(settings, pair, answer, documents[pair[1]], store, outcome, keys[pair])
             outcome.n_known += 1
             tell()

@@ -324,13 +324,13 @@ def read_parquet(source: TextSource, report: Diagnostics) -> "pl.DataFrame":
             n_rows = pl.scan_parquet(io.BytesIO(content)).select(rows).collect().item()
             check_unpacked(n_rows * len(columns) * _CELL_BYTES, len(content), "a Parquet file", report)
             frame = pl.read_parquet(io.BytesIO(content))
-            texts = frame.select(pl.col(pl.String).str.len_bytes().sum()).sum_horizontal()
+            texts = sum(column.str.len_bytes().sum() for column in frame if column.dtype == pl.String)
     except (pl.exceptions.PolarsError, _PanicError) as error:
         raise report.fail(
             None, expected="a Parquet file", found=f"one that cannot be read ({shown(str(error))})",
             advice="Write or fetch it again.",
         ) from None  # fmt: skip
-    check_unpacked(int(texts.sum()), len(content), "a Parquet file", report)
+    check_unpacked(int(texts), len(content), "a Parquet file", report)
     return frame
 
 

@@ -103,7 +103,7 @@ class Tokens:
             return
         try:
             self._tokens = msgspec.json.decode(self.path.read_bytes(), type=TokenFile).tokens
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise InputError(
                 f"{self.path}: expected a file of tokens; {error}. Write it by: genm serve token"
             ) from None

@@ -17,7 +17,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, fields, replace
 from operator import attrgetter
 from pathlib import Path
@@ -357,6 +357,7 @@ class SqliteStore(Store):
         try:
             if self.alone and self._lock is None:
                 self._lock = self._take_lock()
+            self._refuse_other_database()
             self._writer = self._connect()
             self._reader = self._connect()
             with self.transaction() as session:
@@ -367,6 +368,19 @@ class SqliteStore(Store):
         except (sqlite3.Error, UnicodeDecodeError) as error:  # the second from a damaged schema
             self.close()
             raise StoreError(f"{self.place}: expected a store that can be written; {error}.") from error
+
+    def _refuse_other_database(self) -> None:
+        """Refuse a database of another program before anything is written to it."""
+        if not self.path.is_file():
+            return
+        with closing(sqlite3.connect(self.path, timeout=30.0)) as connection:
+            tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        if tables and not {"meta", "events", "versions"} <= tables:
+            self.close()
+            raise StoreError(
+                f"{self.place}: expected a store of genm serve, or a new file; found another SQLite database. Name "
+                "another file."
+            )
 
     def _take_lock(self) -> sqlite3.Connection:
         """Hold a file beside the store locked; the system lets go of it when the process ends, however it ends."""

@@ -67,7 +67,7 @@ class Weaviate(Engine):
         value = inside(found, "_additional", "score" if by_score else "distance")
         try:
             score = None if value is None else float(value)  # the score comes as a string
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             score = None
         score = score if by_score or score is None else 1.0 - score
         return Hit(doc_id, score, joined_text(inside(found, name) for name in self.access.text_fields))
