@@ -1,6 +1,6 @@
 """How `genm shard` grows: CPU time, peak memory and disk for runs of several sizes, in a limited address space.
 
-    python -m benchmarks.shard --folder /tmp --gigabytes 0.5,1 --limit 4G [--kill]
+    python -m benchmarks.shard --folder /tmp --gigabytes 0.5,1 --limit 4G [--memory 1G] [--kill]
 
 Makes TREC runs of so many gigabytes in all (4 rankers, 1,000 documents per query; every second run has the queries
 in another order) and judgments, and runs `genm shard` in a process that may not use more than --limit of address
@@ -22,6 +22,8 @@ import time
 from pathlib import Path
 
 import numpy as np
+
+from benchmarks._bars import hold
 
 N_RANKERS, N_DOCS, POOL = 4, 1000, 1500
 LINE = 45
@@ -63,8 +65,10 @@ def make_runs(folder: Path, n_bytes: float) -> tuple[list[Path], Path, int]:
     return paths, qrels, n_queries
 
 
-def command(paths: list[Path], qrels: Path, to: Path) -> list[str]:
-    return [sys.executable, "-m", "genm", "shard", *map(str, paths), "--qrels", str(qrels), "-o", str(to)]
+def command(paths: list[Path], qrels: Path, to: Path, memory: str, shard_size: str) -> list[str]:
+    sizes = ["--memory", memory, "--shard-size", shard_size]
+    files = [*map(str, paths), "--qrels", str(qrels), "-o", str(to)]
+    return [sys.executable, "-m", "genm", "shard", *files, *sizes]
 
 
 def limited(limit: int) -> None:
@@ -117,6 +121,8 @@ def main() -> None:
     parser.add_argument("--folder", default=None)
     parser.add_argument("--gigabytes", default="0.25,0.5")
     parser.add_argument("--limit", default="4G", help="address space, such as 4G")
+    parser.add_argument("--memory", default="1G", help="option of genm shard")
+    parser.add_argument("--shard-size", default="64M", help="option of genm shard")
     parser.add_argument("--kill", action="store_true")
     given = parser.parse_args()
     limit = int(float(given.limit[:-1]) * UNITS[given.limit[-1]])
@@ -125,7 +131,7 @@ def main() -> None:
         try:
             paths, qrels, n_queries = make_runs(folder, gigabytes * 1e9)
             size = sum(path.stat().st_size for path in paths)
-            found = run(command(paths, qrels, folder / "table"), limit)
+            found = run(command(paths, qrels, folder / "table", given.memory, given.shard_size), limit)
             facts = json.loads((folder / "table" / "manifest.json").read_text(encoding="utf-8"))
             on_disk = sum(path.stat().st_size for path in (folder / "table").iterdir())
             line = {
@@ -134,10 +140,12 @@ def main() -> None:
                 "cpu_s_per_gb": round(found["cpu_s"] / (size / 1e9), 1),
             }  # fmt: skip
             if given.kill:
-                call = command(paths, qrels, folder / "killed")
+                call = command(paths, qrels, folder / "killed", given.memory, given.shard_size)
                 line["killed"] = kill_on_the_way(call, found["wall_s"], 10, limit)
                 line["same_bytes"] = digest(folder / "killed") == digest(folder / "table")
             print(json.dumps(line), flush=True)
+            what = f"genm shard: peak of {line['input_gb']} GB of input, --memory {given.memory}"
+            hold(what, found["peak_gb"], limit / 2**30, unit="GB")
         finally:
             shutil.rmtree(folder)
 

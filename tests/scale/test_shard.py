@@ -240,6 +240,20 @@ def test_finished_shards_are_checked_when_going_on(
     assert "going on after 2 shards that were written before;" in said[-1]
 
 
+def test_a_work_folder_elsewhere(
+    inputs: Path, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    to, work, said = tmp_path / "table", tmp_path / "work", []
+    with monkeypatch.context() as patch:
+        patch.setattr(sharding.TableWriter, "finish", dying(TableWriter.finish, 0))
+        with pytest.raises(Killed):
+            made(inputs, to, work=work)
+    assert not (to / ".work").exists()
+    made(inputs, to, work=work, tell=said.append)
+    assert len(said) == 2
+    assert (content(to), list(work.iterdir())) == (content(whole), [])
+
+
 def test_a_damaged_work_folder_is_refused(inputs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     to = tmp_path / "table"
     with monkeypatch.context() as patch:
@@ -250,8 +264,7 @@ def test_a_damaged_work_folder_is_refused(inputs: Path, tmp_path: Path, monkeypa
     spilled.write_bytes(spilled.read_bytes()[:-1] + b"?")
     with pytest.raises(TableError, match=r"expected a block with CRC-32 .*; found another one.* start again"):
         made(inputs, to)
-    shutil.rmtree(to / ".work")
-    (to / ".work").mkdir()
+    shutil.rmtree(to)
     made(inputs, to)
 
 

@@ -14,7 +14,6 @@ import hashlib
 import itertools
 import json
 import os
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
@@ -41,7 +40,7 @@ from genm.read.rows import WHOLE_GRADES, Duplicates, Rows, as_qrels, as_run, che
 from genm.read.sources import stem_of
 from genm.read.trec import QRELS, RUN
 from genm.records import Note, Qrels, Run, ranked_run
-from genm.scale.spill import QueryIndex, SpilledRows, WorkFolder
+from genm.scale.spill import PLAN, QueryIndex, SpilledRows, WorkFolder
 from genm.scale.storage import Storage
 from genm.scale.table import (
     MANIFEST,
@@ -56,7 +55,7 @@ from genm.scale.table import (
 MEMORY = 2**30
 """About how many bytes are used beside what Python and the libraries take."""
 WORK = ".work"
-_STATE, _JOURNAL, _LOCK = "plan.json", "shards.jsonl", "lock"
+_JOURNAL, _LOCK = "shards.jsonl", "lock"
 _ENTRY_BYTES = 240
 """About how many bytes a row of a list takes while its queries are aligned, beside its scores."""
 _LINE_BYTES = 40
@@ -117,19 +116,20 @@ def write_table(
     normalizers_of(normalize, rankers)
     check_grades(grades)
     storage = Storage(to, storage_options)
-    _check_destination(storage, lists)
+    path = _work_path(storage, work)
+    _check_destination(storage, lists, begun=(path / PLAN).exists())
     plan = _plan(lists, rules, query_weights)
-    with _work_folder(storage, work) as folder:
+    with _work_folder(storage, path) as folder:
         making = _Making(lists, rules, query_weights, storage, folder, progress, tell or _tell_nothing)
         try:
             making.prepare(plan)
             table = making.finish()
         except (FormatError, InputError):  # the same input would fail again: nothing here is of use
-            shutil.rmtree(folder.path)
+            folder.clear()
             with suppress(OSError):  # the folder of the table, where it is empty
                 folder.path.parent.rmdir()
             raise
-    shutil.rmtree(folder.path, ignore_errors=True)
+    folder.clear()
     return table
 
 
@@ -286,12 +286,12 @@ def _plan(lists: Sequence[_List], rules: _Rules, weights: Mapping[str, float] | 
     return hashlib.sha256(json.dumps(content, default=repr).encode()).hexdigest()
 
 
-def _check_destination(storage: Storage, lists: Sequence[_List]) -> None:
-    """Refuse to write over files that are no table, or over what is read."""
+def _check_destination(storage: Storage, lists: Sequence[_List], *, begun: bool) -> None:
+    """Refuse to write over files that are no table, finished or begun, or over what is read."""
     names = storage.names()
     if storage.is_local and Path(storage.path).exists() and not Path(storage.path).is_dir():
         raise InputError(f"{storage.shown}: expected a folder to write; found a file. Name another place.")
-    if names and MANIFEST not in names and WORK not in names:
+    if names and MANIFEST not in names and names != [WORK] and not begun:
         raise InputError(
             f"{storage.shown}: expected a new or empty folder, or a score table to replace; found other files, "
             f"such as {names[0]}. Name another folder."
@@ -308,15 +308,18 @@ def _check_destination(storage: Storage, lists: Sequence[_List]) -> None:
                 )
 
 
+def _work_path(storage: Storage, given: PathLike | None) -> Path:
+    """Return where the work folder is: the same for the same table, so that it is found after a crash."""
+    if given is None and storage.is_local:
+        return Path(storage.path) / WORK
+    place = os.path.realpath(storage.path) if storage.is_local else storage.shown
+    name = hashlib.sha256(place.encode()).hexdigest()[:16]
+    return (cache_folder() / "shard" if given is None else Path(given)) / name
+
+
 @contextmanager
-def _work_folder(storage: Storage, given: PathLike | None) -> Iterator[WorkFolder]:
+def _work_folder(storage: Storage, path: Path) -> Iterator[WorkFolder]:
     """Make the work folder and lock it."""
-    if given is not None:
-        path = Path(given) / hashlib.sha256(storage.shown.encode()).hexdigest()[:16]
-    elif storage.is_local:
-        path = Path(storage.path) / WORK
-    else:
-        path = cache_folder() / "shard" / hashlib.sha256(storage.shown.encode()).hexdigest()[:16]
     make_folder(path)
     lock = FileLock(path / _LOCK, timeout=0)
     try:
@@ -355,7 +358,7 @@ class _Making:
 
     def prepare(self, plan: str) -> None:
         """Read all lists into the work folder; those that an earlier run finished are taken as they are."""
-        state = self.work.load(_STATE)
+        state = self.work.load(PLAN)
         if not isinstance(state, dict) or state.get("plan") != plan:
             if state is not None:
                 self.tell("unfinished work of other inputs or options was found: started anew.")
@@ -363,7 +366,7 @@ class _Making:
             self.work.remove("list-")
             self.work.remove("queries-")
             self.work.remove(_JOURNAL)
-            self.work.save(_STATE, {"plan": plan, "version": 1})
+            self.work.save(PLAN, {"plan": plan, "version": 1})
         else:
             self._resume_lists()
         for number in range(len(self.records), len(self.lists)):

@@ -10,6 +10,7 @@ range of queries small enough for memory. A file is a sequence of blocks, each w
 """
 
 import json
+import shutil
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ from genm.errors import TableError
 from genm.ids import Ids, hashes_of
 from genm.io import whole_file
 
+PLAN = "plan.json"
+"""The file that says what the work folder is for."""
 _HEAD = 4
 _FIXED = 8 + 3 * 4
 
@@ -188,6 +191,11 @@ class WorkFolder:
         """Remove the files whose names begin like this."""
         for path in self.path.glob(f"{prefix}*"):
             path.unlink()
+
+    def clear(self) -> None:
+        """Remove the folder; what a crash leaves of it is of no use to anyone."""
+        (self.path / PLAN).unlink(missing_ok=True)
+        shutil.rmtree(self.path, ignore_errors=True)
 
     def save(self, name: str, record: Any) -> None:
         """Write a JSON file, complete or not at all."""
