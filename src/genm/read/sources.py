@@ -27,7 +27,7 @@ from genm.read.diagnostics import Diagnostics, shown
 Text = NDArray[np.uint8]
 FileSource = str | os.PathLike[str] | IO[bytes] | IO[str]
 
-_PIECES = {"gzip": 1 << 14, "zstandard": 1 << 9}
+PIECES = {"gzip": 1 << 14, "zstandard": 1 << 9}
 """Compressed bytes at a time. A piece unpacks to at most 16 MiB: gzip packs 1,032 bytes into one, zstandard 32,768.
 Lenient reading loses the piece that is damaged."""
 
@@ -109,25 +109,17 @@ def name_of(source: FileSource) -> str:
 def open_source(source: FileSource, report: Diagnostics, progress: Progress) -> TextSource:
     """Return the source's text, unpacked, without a byte order mark."""
     data = _content(source, report)
-    head = data[:16].tobytes()
-    for magic, what in _ARCHIVES.items():
-        if re.match(magic, head, re.DOTALL):
-            raise report.fail(
-                None, expected="text, or text packed by gzip or zstandard", found=what, advice="Unpack it first."
-            )
-    packing = next((kind for magic, kind in _PACKED.items() if head.startswith(magic)), None)
+    packing = packing_of(data[:16].tobytes(), report)
     if packing:
         data = _unpacked(data, packing, report, progress)
-    elif report.source.endswith((".gz", ".zst")) and len(data):
-        report.say("not-packed", 1, "the name says packed, the content is not: read as it is")
-    return TextSource(report.source, _as_utf8(data, report))
+    return TextSource(report.source, as_utf8(data, report))
 
 
 @contextmanager
 def open_stream(path: str, report: Diagnostics) -> Iterator[IO[bytes]]:
     """Open a file that is read piece by piece, so that its size does not matter; unpacked where it is packed.
 
-    `-` is standard input. A file whose name ends in .gz or .zst must be packed.
+    `-` is standard input.
     """
     if path == "-":
         yield sys.stdin.buffer
@@ -138,12 +130,10 @@ def open_stream(path: str, report: Diagnostics) -> Iterator[IO[bytes]]:
         raise _unreadable(error, path, report) from None
     with file:
         try:
-            head = file.peek(4)
+            head = file.peek(16)[:16]
         except OSError as error:
             raise _unreadable(error, path, report) from None
-        packing = next((kind for magic, kind in _PACKED.items() if head.startswith(magic)), None)
-        if packing is None and path.endswith((".gz", ".zst")):
-            packing = "gzip" if path.endswith(".gz") else "zstandard"
+        packing = packing_of(head, report)
         yield file if packing is None else io.BufferedReader(_UnpackedStream(file, packing, report))
 
 
@@ -151,8 +141,8 @@ class _UnpackedStream(io.RawIOBase):
     """The content of a packed file, up to the limit on what it may become."""
 
     def __init__(self, file: IO[bytes], packing: str, report: Diagnostics) -> None:
-        pieces = iter(lambda: file.read(_PIECES[packing]), b"")
-        self._members = _members(pieces, _MAKERS[packing])
+        packed = iter(lambda: file.read(PIECES[packing]), b"")
+        self._pieces = unpack(packed, packing, report, lambda: "what comes before it was kept")
         self._packing, self._report = packing, report
         self._packed = os.fstat(file.fileno()).st_size
         self._size, self._rest = 0, memoryview(b"")
@@ -164,14 +154,8 @@ class _UnpackedStream(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         """Fill the buffer with what comes next."""
         while not self._rest:
-            try:
-                piece, done = next(self._members, (b"", 0))
-            except (EOFError, zlib.error, zstandard.ZstdError) as error:
-                raise self._report.fail(
-                    None, expected=f"complete {self._packing} data", found=_damage(error, self._packing),
-                    advice="Fetch or pack the file again.",
-                ) from None  # fmt: skip
-            if not done:
+            piece = next(self._pieces, None)
+            if piece is None:
                 return 0
             self._size += len(piece)
             check_unpacked(self._size, self._packed, f"{self._packing} data", self._report)
@@ -275,29 +259,58 @@ def _array(content: bytes | bytearray) -> Text:
 
 def _unpacked(data: Text, packing: str, report: Diagnostics, progress: Progress) -> Text:
     """Decompress all members; lenient reading keeps the complete lines before any damage."""
-    out, trouble, size = bytearray(), "", _PIECES[packing]
-    pieces = (text_bytes(data, begin, begin + size) for begin in range(0, len(data), size))
-    try:
-        for piece, done in _members(pieces, _MAKERS[packing]):
-            out += piece
-            check_unpacked(len(out), len(data), f"{packing} data", report)
-            progress(f"unpacking {report.source}", done, len(data))
-    except (EOFError, zlib.error, zstandard.ZstdError) as error:
-        trouble = _damage(error, packing)
-    if trouble:
-        report.fault(
-            "truncated", line=None, expected=f"complete {packing} data", found=trouble,
-            advice="Fetch or pack the file again.", repair=f"the {out.count(10):,} whole lines before it were kept",
-        )  # fmt: skip
-        del out[out.rfind(10) + 1 :]
+    out = bytearray()
+
+    def packed() -> Iterator[bytes]:
+        size = PIECES[packing]
+        for begin in range(0, len(data), size):
+            yield text_bytes(data, begin, begin + size)
+            progress(f"unpacking {report.source}", min(begin + size, len(data)), len(data))
+
+    def repair() -> str:
+        return f"the {out.count(10):,} whole lines before it were kept"
+
+    for piece in unpack(packed(), packing, report, repair):
+        if piece is None:
+            del out[out.rfind(10) + 1 :]
+            break
+        out += piece
+        check_unpacked(len(out), len(data), f"{packing} data", report)
     return np.frombuffer(out, np.uint8)
 
 
-def _damage(error: Exception, packing: str) -> str:
-    """Say what is wrong with packed data."""
-    if isinstance(error, EOFError):
-        return f"{packing} data that stop in the middle"
-    return f"damaged {packing} data ({error})"
+def unpack(
+    packed: Iterable[bytes], packing: str, report: Diagnostics, repair: Callable[[], str]
+) -> Iterator[bytes | None]:
+    """Yield decompressed pieces of all members; damage is a fault, after which a lenient reader gets None.
+
+    `packed` gives at most PIECES[packing] bytes at a time; `repair` says what is kept of damaged data.
+    """
+    try:
+        yield from _members(packed, _MAKERS[packing])
+        return
+    except EOFError:
+        trouble = f"{packing} data that stop in the middle"
+    except (zlib.error, zstandard.ZstdError) as error:
+        trouble = f"damaged {packing} data ({error})"
+    report.fault(
+        "truncated", line=None, expected=f"complete {packing} data", found=trouble,
+        advice="Fetch or pack the file again.", repair=repair() if report.lenient else "",
+    )  # fmt: skip
+    yield None
+
+
+def packing_of(head: bytes, report: Diagnostics) -> str | None:
+    """Return how data that begin like this are packed; None for plain text. Other archives are refused."""
+    for magic, what in _ARCHIVES.items():
+        if re.match(magic, head, re.DOTALL):
+            raise report.fail(
+                None, expected="text, or text packed by gzip or zstandard", found=what, advice="Unpack it first."
+            )
+    packing = next((kind for magic, kind in _PACKED.items() if head.startswith(magic)), None)
+    if packing is None and report.source.endswith((".gz", ".zst")) and head:
+        report.say("not-packed", 1, "the name says packed, the content is not: read as it is")
+    return packing
 
 
 def _gzip_member() -> Any:
@@ -311,23 +324,23 @@ def _zstandard_frame() -> Any:
 _MAKERS: dict[str, Callable[[], Any]] = {"gzip": _gzip_member, "zstandard": _zstandard_frame}
 
 
-def _members(pieces: Iterable[bytes], make: Callable[[], _Unpacker]) -> Iterator[tuple[bytes, int]]:
-    """Yield decompressed pieces and the compressed bytes used so far; EOFError if the data are cut short."""
-    member, open_member, done = make(), True, 0
-    for piece in pieces:
-        done += len(piece)
+def _members(packed: Iterable[bytes], make: Callable[[], _Unpacker]) -> Iterator[bytes]:
+    """Yield decompressed pieces; EOFError if the data are cut short."""
+    member, open_member = make(), True
+    for given in packed:
+        piece = given
         while piece:
             if not open_member:
                 if not piece.strip(b"\0"):
                     break  # padding after the last member, as tape blocks have it
                 member, open_member = make(), True
-            yield member.decompress(piece), done
-            piece, open_member = member.unused_data, not member.eof  # noqa: PLW2901
+            yield member.decompress(piece)
+            piece, open_member = member.unused_data, not member.eof
     if open_member:
         raise EOFError
 
 
-def _as_utf8(data: Text, report: Diagnostics) -> Text:
+def as_utf8(data: Text, report: Diagnostics) -> Text:
     """Drop a UTF-8 byte order mark; UTF-16 is a fault, which lenient reading converts."""
     head = data[:3].tobytes()
     if head == b"\xef\xbb\xbf":

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from genm.scale.apply import evaluate_table, fuse_table
     from genm.scale.checkpoint import Checkpoint, checkpoint_path
     from genm.scale.cluster import ClusterAddress, DaskEngine, open_engine
     from genm.scale.engines import Engine, ProcessEngine, Table, ThreadEngine, bytes_of
@@ -29,11 +30,14 @@ __all__ = [
     "ThreadEngine",
     "bytes_of",
     "checkpoint_path",
+    "evaluate_table",
+    "fuse_table",
     "open_engine",
     "write_table",
 ]
 
 _HOMES = {
+    "genm.scale.apply": ("evaluate_table", "fuse_table"),
     "genm.scale.checkpoint": ("Checkpoint", "checkpoint_path"),
     "genm.scale.cluster": ("ClusterAddress", "DaskEngine", "open_engine"),
     "genm.scale.engines": ("Engine", "ProcessEngine", "Table", "ThreadEngine", "bytes_of"),
