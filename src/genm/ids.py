@@ -102,6 +102,16 @@ def byte_order(ids: Ids) -> NDArray[np.int32]:
     return order
 
 
+def hashes_of(ids: Ids) -> NDArray[np.uint64]:
+    """Return 64-bit hashes of the ids; ids of up to 7 bytes never share one."""
+    text, lengths = _plain(ids.text), _lengths(ids)
+    cuts = _blocks(len(ids))
+    hashes, counts = np.empty(len(ids), np.uint64), np.zeros((len(cuts) - 1, 1), np.int64)
+    at = np.require(ids.starts[:-1], np.int64, ("C", "W"))
+    over_ranges(lambda a, b: _hash(text, at, lengths, hashes, cuts, counts, a, b), np.diff(cuts))
+    return hashes
+
+
 def find(table: Ids, wanted: Ids) -> NDArray[np.int32]:
     """Return, for every id of `wanted`, its code in `table`, or -1."""
     first = _first_equal(*_stacked((table, wanted)))[len(table) :]

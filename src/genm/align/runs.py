@@ -54,10 +54,10 @@ def align_runs(
         check_kind("qrels", qrels, Qrels, "Read them first, by genm.read_qrels.")
     rankers = tuple(given)
     normalizers_of(normalize, rankers)  # refuses bad ones before the work begins
-    depths = tuple(_depth(d) for d in per_ranker("depth", depth, rankers))
+    depths = depths_of(depth, rankers)
     progress(_TASK, 0, _STEPS)
     queries, places, notes = _queries(given, qrels)
-    weights = _weights(query_weights, queries, notes)
+    weights = weights_of_queries(query_weights, queries, notes)
     docs, codes = unite([r.docs for r in given.values()] + ([] if qrels is None else [qrels.docs]))
     progress(_TASK, 1, _STEPS)
     lists = [
@@ -266,6 +266,11 @@ def _check_several(runs: object) -> None:
         raise InputError(f"runs: expected several runs; found {found}. Give runs by name, or a list of them.")
 
 
+def depths_of(depth: Depths, rankers: tuple[str, ...]) -> tuple[int | None, ...]:
+    """Return each ranker's depth, checked."""
+    return tuple(_depth(d) for d in per_ranker("depth", depth, rankers))
+
+
 def _depth(depth: int | None) -> int | None:
     if depth is not None and (isinstance(depth, bool) or not isinstance(depth, int) or not 0 < depth < 2**63):
         raise InputError(f"depth: expected a positive integer of 64 bits, or None; found {depth!r:.40}.")
@@ -326,7 +331,8 @@ def _in_order_of_appearance(tables: Sequence[Ids]) -> Ids:
     return united.take(np.argsort(first, kind="stable"))
 
 
-def _weights(given: Mapping[str, float] | None, queries: Ids, notes: list[Note]) -> NDArray[np.float64]:
+def weights_of_queries(given: Mapping[str, float] | None, queries: Ids, notes: list[Note]) -> NDArray[np.float64]:
+    """Return the weight of each query, 1 where none is given; notes count what does not fit."""
     weights = np.ones(len(queries))
     if given is None:
         return weights

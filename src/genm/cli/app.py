@@ -45,6 +45,7 @@ VERBS = {
     "evaluate": "Measure runs against judgments.",
     "compare": "Test whether runs differ significantly.",
     "fuse": "Fuse runs into one.",
+    "shard": "Write runs larger than memory as a score table.",
     "fit": "Learn the weights, with held-out evidence.",
     "update": "Continue learning from new judged queries.",
     "pool": "List the documents to judge next.",

@@ -15,12 +15,15 @@ TEXT = """Fuse runs into one: by a rule, by weights you give, or by a model that
 The rules sum, combsum, combmnz, combanz, combmax, combmin and combmed read normalised scores (minmax unless
 --normalize says otherwise); rrf, isr, logisr, borda and condorcet read ranks. With --model the normaliser, the
 depth and the rule for missing documents are those of the training. A model with weights by group needs the groups:
---groups, or --queries for rules and columns; a query whose group is not known gets the global weights."""
+--groups, or --queries for rules and columns; a query whose group is not known gets the global weights.
+
+With --table, a score table of `genm shard` is read shard by shard in place of the runs, and needs --model."""
 EXAMPLES = (
     "genm fuse --method rrf bm25=bm25.trec dense=dense.trec -o fused.trec",
     "genm fuse --weights bm25=0.3,dense=0.7 bm25=b.trec dense=d.trec | head",
     "genm fuse --model model.json bm25=b.trec dense=d.trec -o fused.trec.gz",
     "genm fuse --model model.json --queries q.tsv bm25=b.trec dense=d.trec",
+    "genm fuse --model model.json --table table/ -o fused.trec.gz",
 )
 
 
@@ -45,12 +48,16 @@ ON_RANKS = frozenset({Rule.rrf, Rule.isr, Rule.logisr, Rule.borda, Rule.condorce
 
 
 def fuse(
-    runs: options.Runs,
+    runs: Annotated[
+        list[str] | None,
+        typer.Argument(help="Runs as NAME=FILE, or FILE (named after itself).", metavar="RUN", show_default=False),
+    ] = None,
     method: Annotated[Rule | None, typer.Option(help="One of the rules above.", metavar="RULE")] = None,
     weights: Annotated[
         list[str] | None, typer.Option(help="NAME=NUMBER for each run, comma-separated.", metavar="LIST")
     ] = None,
     model: Annotated[str | None, typer.Option(help="A model file of genm fit.", metavar="FILE")] = None,
+    table: options.Table = None,
     groups: options.GroupFile = None,
     queries: options.QueryFile = None,
     normalize: Annotated[
@@ -70,6 +77,19 @@ def fuse(
     output: options.OutputFile = "-",
 ) -> None:
     """Read, align, fuse, write."""
+    if table is not None:
+        options.check_output(output, (model, groups, queries))
+        _check_options(method, weights, model, normalize, depth, k)
+        opened, learned = options.table_and_model(table, model, *runs or ())
+        group_of, columns = options.read_query_files(groups, queries)
+        with console.progress_bars() as progress:
+            notes = genm.scale.fuse_table(
+                opened, learned, output, groups=group_of, queries=columns, tag=tag, top=top, progress=progress
+            )
+        console.say_notes(notes)
+        return
+    if not runs:
+        raise InputError("expected at least one run, or --table with --model. See: genm fuse --help")
     names = options.named_paths(runs, model, groups, queries)
     options.check_output(output, (*names.values(), model, groups, queries))
     _check_options(method, weights, model, normalize, depth, k)
@@ -80,14 +100,14 @@ def fuse(
     kinds, cut = options.normalizers(normalize or []), options.depths(depth or [])
     options.check_rules(kinds, cut, names)
     with console.progress_bars() as progress:
-        learned = None if model is None else genm.load_model(model)
-        if learned is not None:
-            genm.model.check_rankers(learned, tuple(names), str(model))
+        given_model = None if model is None else genm.load_model(model)
+        if given_model is not None:
+            genm.model.check_rankers(given_model, tuple(names), str(model))
         loaded = options.read_runs(runs, lenient=lenient, duplicates=duplicates, progress=progress)
-        if learned is not None:
-            aligned = learned.align(loaded)
+        if given_model is not None:
+            aligned = given_model.align(loaded)
             group_of, columns = options.read_query_files(groups, queries)
-            fused = learned.fuse_aligned(aligned, groups=group_of, queries=columns, name=tag, top=top)
+            fused = given_model.fuse_aligned(aligned, groups=group_of, queries=columns, name=tag, top=top)
         else:
             aligned = genm.align_runs(loaded, normalize=kinds, depth=cut, progress=progress)
             rule, constant = method or Rule.sum, 60.0 if k is None else k

@@ -43,6 +43,13 @@ GroupBy = Annotated[
     list[str] | None,
     typer.Option("--group-by", help="A column of --queries, or rules NAME: TEST.", metavar="RULES"),
 ]
+Table = Annotated[
+    str | None,
+    typer.Option("--table", help="A score table of genm shard, not files.", metavar="DIR", show_default=False),
+]
+TableModel = Annotated[
+    str | None, typer.Option("--model", help="The model to use on --table.", metavar="FILE", show_default=False)
+]
 SkipMissing = Annotated[bool, typer.Option("--skip-missing", help="Skip judged queries that a run lacks.")]
 
 EXAMPLE_WIDTH = 74
@@ -157,6 +164,17 @@ def read_query_files(
         None if groups is None else genm.read.read_groups(groups),
         None if queries is None else genm.read.read_queries(queries),
     )
+
+
+def table_and_model(
+    table: str | None, model: str | None, *files: str | None
+) -> "tuple[genm.scale.ScoreTable, genm.Model]":
+    """Open a score table and the model to use on it; `files` are arguments that a table takes the place of."""
+    if table is None or model is None:
+        raise InputError("expected --table and --model together: a table of genm shard, a model of genm fit.")
+    if any(file is not None for file in files):
+        raise InputError("--table takes the place of judgments and runs. Leave one or the other out.")
+    return genm.scale.ScoreTable.open(table), genm.load_model(model)
 
 
 def check_output(path: str | None, inputs: Iterable[str | None] = (), *, standard: bool = True) -> None:

@@ -1,6 +1,7 @@
 """Faults that readers find: an error, or in lenient reading a repair that is counted and reported."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from genm.errors import FormatError
 from genm.records import Note
@@ -85,6 +86,15 @@ class Diagnostics:
                 self._texts[code] = f"{self.source}, {place}: {words}"
             else:
                 self._texts[code] = f"{self.source}{'' if place is None else f':{place}'}: {words}"
+
+    def state(self) -> dict[str, tuple[int, str]]:
+        """Return the count and the first text of each kind of note, to go on with later."""
+        return {code: (count, self._texts[code]) for code, count in self._counts.items()}
+
+    def restore(self, state: Mapping[str, Sequence[Any]]) -> None:
+        """Go on from what `state` returned."""
+        self._counts = {code: int(count) for code, (count, _) in state.items()}
+        self._texts = {code: str(text) for code, (_, text) in state.items()}
 
     @property
     def notes(self) -> tuple[Note, ...]:

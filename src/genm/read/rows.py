@@ -96,7 +96,7 @@ def _mapped_grades(rows: Rows, rule: str, report: Diagnostics) -> Rows:
 
 def as_qrels(rows: Rows, report: Diagnostics, grades: str = WHOLE_GRADES) -> Qrels:
     """Group, turn grades into integers or refuse fractions, and resolve pairs that are judged twice."""
-    rows = _whole_grades(_mapped_grades(rows, grades, report), report)
+    rows = whole_grades(rows, grades, report)
     n_negative = int(np.count_nonzero(rows.value < 0))
     if n_negative:
         line = rows.place(int(np.argmax(rows.value < 0)))
@@ -253,8 +253,9 @@ def _judged_again(rows: Rows, grouped: _Grouped, again: NDArray[np.bool_], repor
     return drop
 
 
-def _whole_grades(rows: Rows, report: Diagnostics) -> Rows:
-    """Refuse grades that are not integers of 32 bits."""
+def whole_grades(rows: Rows, grades: str, report: Diagnostics) -> Rows:
+    """Turn grades into integers by the rule, and refuse those that are not integers of 32 bits."""
+    rows = _mapped_grades(rows, grades, report)
     bad = (rows.value != np.rint(rows.value)) | (rows.value > _HIGHEST_GRADE) | (rows.value < _LOWEST_GRADE)
     if bad.any():
         row = int(np.argmax(bad))

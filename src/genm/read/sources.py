@@ -10,7 +10,7 @@ import re
 import stat
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Protocol
@@ -26,7 +26,7 @@ from genm.read.diagnostics import Diagnostics, shown
 Text = NDArray[np.uint8]
 FileSource = str | os.PathLike[str] | IO[bytes] | IO[str]
 
-_PIECES = {"gzip": 1 << 14, "zstandard": 1 << 9}
+PIECES = {"gzip": 1 << 14, "zstandard": 1 << 9}
 """Compressed bytes at a time. A piece unpacks to at most 16 MiB: gzip packs 1,032 bytes into one, zstandard 32,768.
 Lenient reading loses the piece that is damaged."""
 
@@ -108,18 +108,10 @@ def name_of(source: FileSource) -> str:
 def open_source(source: FileSource, report: Diagnostics, progress: Progress) -> TextSource:
     """Return the source's text, unpacked, without a byte order mark."""
     data = _content(source, report)
-    head = data[:16].tobytes()
-    for magic, what in _ARCHIVES.items():
-        if re.match(magic, head, re.DOTALL):
-            raise report.fail(
-                None, expected="text, or text packed by gzip or zstandard", found=what, advice="Unpack it first."
-            )
-    packing = next((kind for magic, kind in _PACKED.items() if head.startswith(magic)), None)
+    packing = packing_of(data[:16].tobytes(), report)
     if packing:
         data = _unpacked(data, packing, report, progress)
-    elif report.source.endswith((".gz", ".zst")) and len(data):
-        report.say("not-packed", 1, "the name says packed, the content is not: read as it is")
-    return TextSource(report.source, _as_utf8(data, report))
+    return TextSource(report.source, as_utf8(data, report))
 
 
 def unpack_limit(packed: int) -> int:
@@ -209,23 +201,58 @@ def _array(content: bytes | bytearray) -> Text:
 
 def _unpacked(data: Text, packing: str, report: Diagnostics, progress: Progress) -> Text:
     """Decompress all members; lenient reading keeps the complete lines before any damage."""
-    out, trouble = bytearray(), ""
+    out = bytearray()
+
+    def packed() -> Iterator[bytes]:
+        size = PIECES[packing]
+        for begin in range(0, len(data), size):
+            yield text_bytes(data, begin, begin + size)
+            progress(f"unpacking {report.source}", min(begin + size, len(data)), len(data))
+
+    def repair() -> str:
+        return f"the {out.count(10):,} whole lines before it were kept"
+
+    for piece in unpack(packed(), packing, report, repair):
+        if piece is None:
+            del out[out.rfind(10) + 1 :]
+            break
+        out += piece
+        check_unpacked(len(out), len(data), f"{packing} data", report)
+    return np.frombuffer(out, np.uint8)
+
+
+def unpack(
+    packed: Iterable[bytes], packing: str, report: Diagnostics, repair: Callable[[], str]
+) -> Iterator[bytes | None]:
+    """Yield decompressed pieces of all members; damage is a fault, after which a lenient reader gets None.
+
+    `packed` gives at most PIECES[packing] bytes at a time; `repair` says what is kept of damaged data.
+    """
     try:
-        for piece, done in _members(data, _MAKERS[packing], _PIECES[packing]):
-            out += piece
-            check_unpacked(len(out), len(data), f"{packing} data", report)
-            progress(f"unpacking {report.source}", done, len(data))
+        yield from _members(packed, _MAKERS[packing])
+        return
     except EOFError:
         trouble = f"{packing} data that stop in the middle"
     except (zlib.error, zstandard.ZstdError) as error:
         trouble = f"damaged {packing} data ({error})"
-    if trouble:
-        report.fault(
-            "truncated", line=None, expected=f"complete {packing} data", found=trouble,
-            advice="Fetch or pack the file again.", repair=f"the {out.count(10):,} whole lines before it were kept",
-        )  # fmt: skip
-        del out[out.rfind(10) + 1 :]
-    return np.frombuffer(out, np.uint8)
+    report.fault(
+        "truncated", line=None, expected=f"complete {packing} data", found=trouble,
+        advice="Fetch or pack the file again.", repair=repair() if report.lenient else "",
+    )  # fmt: skip
+    yield None
+
+
+def packing_of(head: bytes, report: Diagnostics) -> str | None:
+    """Return how data that begin like this are packed; None for plain text. Other archives are refused."""
+    for magic, what in _ARCHIVES.items():
+        if re.match(magic, head, re.DOTALL):
+            raise report.fail(
+                None, expected="text, or text packed by gzip or zstandard", found=what, advice="Unpack it first."
+            )
+    packing = next((kind for magic, kind in _PACKED.items() if head.startswith(magic)), None)
+    if packing is None and report.source.endswith((".gz", ".zst")) and head:
+        report.say("not-packed", 1, "the name says packed, the content is not: read as it is")
+    return packing
 
 
 def _gzip_member() -> Any:
@@ -239,23 +266,23 @@ def _zstandard_frame() -> Any:
 _MAKERS: dict[str, Callable[[], Any]] = {"gzip": _gzip_member, "zstandard": _zstandard_frame}
 
 
-def _members(data: Text, make: Callable[[], _Unpacker], size: int) -> Iterator[tuple[bytes, int]]:
-    """Yield decompressed pieces and the compressed bytes used so far; EOFError if the data are cut short."""
+def _members(packed: Iterable[bytes], make: Callable[[], _Unpacker]) -> Iterator[bytes]:
+    """Yield decompressed pieces; EOFError if the data are cut short."""
     member, open_member = make(), True
-    for begin in range(0, len(data), size):
-        piece = text_bytes(data, begin, begin + size)
+    for given in packed:
+        piece = given
         while piece:
             if not open_member:
                 if not piece.strip(b"\0"):
                     break  # padding after the last member, as tape blocks have it
                 member, open_member = make(), True
-            yield member.decompress(piece), min(begin + size, len(data))
+            yield member.decompress(piece)
             piece, open_member = member.unused_data, not member.eof
     if open_member:
         raise EOFError
 
 
-def _as_utf8(data: Text, report: Diagnostics) -> Text:
+def as_utf8(data: Text, report: Diagnostics) -> Text:
     """Drop a UTF-8 byte order mark; UTF-16 is a fault, which lenient reading converts."""
     head = data[:3].tobytes()
     if head == b"\xef\xbb\xbf":

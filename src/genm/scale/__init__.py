@@ -1,5 +1,6 @@
 """Training data larger than memory: score tables on disk, and what is computed from them shard by shard."""
 
+from genm.scale.apply import evaluate_table, fuse_table
 from genm.scale.checkpoint import Checkpoint, checkpoint_path
 from genm.scale.cluster import ClusterAddress, DaskEngine, open_engine
 from genm.scale.engines import Engine, ProcessEngine, Table, ThreadEngine, bytes_of
@@ -22,6 +23,8 @@ __all__ = [
     "ThreadEngine",
     "bytes_of",
     "checkpoint_path",
+    "evaluate_table",
+    "fuse_table",
     "open_engine",
     "write_table",
 ]

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from genm.errors import GenmError, InputError, MissingExtraError
+from genm.errors import GenmError, InputError, MissingExtraError, TableError
 from genm.io import PathLike, make_folder, whole_file
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(?:://|::)")
@@ -34,9 +34,10 @@ class Storage:
     def __init__(self, path: PathLike, options: Mapping[str, Any] | None = None) -> None:
         self.path = str(path).rstrip("/") if is_url(path) else str(path)
         self.shown = shown_path(self.path)
-        self._options = dict(options or {})
+        self.options = dict(options or {})
+        """For fsspec; they may hold credentials and are never shown."""
         self._opened: tuple[Any, str] | None = None
-        if self._options and not is_url(path):
+        if self.options and not is_url(path):
             raise InputError(f"storage options belong to an address such as s3://bucket/table; found {self.shown}.")
 
     def __repr__(self) -> str:
@@ -115,7 +116,7 @@ class Storage:
             except ImportError:
                 raise MissingExtraError(f"{self.shown}: an object store", "scale") from None
             try:
-                files, root = url_to_fs(self.path, **self._options)
+                files, root = url_to_fs(self.path, **self.options)
             except ImportError as error:
                 raise InputError(
                     f"{self.shown}: expected the back end of this address to be installed; found: {error}. "
@@ -137,9 +138,9 @@ class Storage:
             raise
         except Exception as error:  # noqa: BLE001 - every back end has errors of its own
             text = _without(f"{type(error).__name__}: {error}", self.path, self.shown)
-            for secret in self._options.values():
+            for secret in self.options.values():
                 text = text.replace(str(secret), "...") if len(str(secret)) > 3 else text
-            raise InputError(
+            raise TableError(
                 f"{self.shown}: could not {what} ({text:.200}). Check the address, the connection and the "
                 "credentials."
             ) from None
