@@ -7,12 +7,13 @@ import pytest
 from problems import made_up, two_kinds
 
 from genm._math.average_precision import smooth_ap_one
-from genm._math.simplex_optimizers import as_distribution
+from genm._math.simplex_optimizers import as_distribution, project_to_simplex
 from genm.align import Aligned
 from genm.errors import InputError, ModelError
 from genm.grouping import Grouping
 from genm.learn import NewtonFuser, OnlineFuser, merge_new_judgments, update_model
 from genm.learn.objectives import Problem
+from genm.learn.starts import STRIDE
 from genm.model import Groups, GroupWeights, load_model, save_model
 from genm.records import Qrels
 
@@ -235,3 +236,21 @@ def test_new_judgments_are_merged_with_those_seen() -> None:
     assert "1 documents are new, 1 have another grade, which counts" in found.notes[0].text
     assert merge_new_judgments(Qrels.from_dict({}), now) == now
     assert merge_new_judgments(now, now) == {}
+
+
+def test_a_batch_is_one_step_along_the_mean_gradient():
+    aligned = made_up(2, n_queries=7)
+    one, whole = OnlineFuser(batch=7, beta=8.0), Problem(aligned, beta=8.0)
+    one.partial_fit(aligned)
+    start = np.full(3, 1.0 / 3.0)
+    slope = whole.gradient(start)[1]
+    slope = slope - slope.mean()
+    expected = project_to_simplex(start + STRIDE * slope / np.sqrt((slope**2).sum()))
+    np.testing.assert_allclose(one.raw_weights_, expected, atol=1e-12)
+    assert one.n_seen_ == 7
+    rest = OnlineFuser(batch=4, beta=8.0).partial_fit(aligned)
+    halves = OnlineFuser(batch=4, beta=8.0).partial_fit(aligned.select(np.arange(4)))
+    halves.partial_fit(aligned.select(np.arange(4, 7)))
+    assert rest.weights_.tobytes() == halves.weights_.tobytes()
+    with pytest.raises(InputError, match=r"batch \(--batch\) 0: expected a positive integer"):
+        OnlineFuser(batch=0).fit(aligned)

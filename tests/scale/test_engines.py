@@ -76,7 +76,8 @@ def test_a_table_of_one_shard_gives_the_bits_of_a_fit_in_memory(fuser, aligned, 
 @pytest.mark.parametrize("fuser", [fuser for fuser in FUSERS if "nDCG" not in repr(fuser)], ids=repr)
 def test_a_table_of_several_shards_gives_the_weights_of_a_fit_in_memory(fuser, aligned, table):
     here, there = fuser.clone().fit(aligned), learned(fuser.clone(), table)
-    np.testing.assert_allclose(there.weights_, here.weights_, rtol=0.0, atol=1e-9)
+    # sums over shards differ in the last digit, which a search on a flat top turns into some 1e-9
+    np.testing.assert_allclose(there.weights_, here.weights_, rtol=0.0, atol=1e-8)
 
 
 def test_other_methods_say_that_a_table_does_not_do(table):

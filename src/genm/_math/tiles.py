@@ -16,13 +16,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from genm._math.parallel import over_items
+from genm._math.parallel import kernel, over_items
 from genm._typing import Bools, Codes, Floats, Ints
 from genm.errors import InputError
 
 TILE = 64
 """Documents in a tile."""
 
+_MOST_SORTED_BY_INSERTION = 192
+"""Documents up to which a query is sorted by insertion, in a compiled loop over queries."""
 _ROWS_AT_ONCE = 1 << 16
 """Rows gathered per step of the build, which bounds its extra memory."""
 
@@ -261,7 +263,13 @@ def _fill(tiles: Tiles, scores: Floats, first: int, last: int) -> None:
     block = np.asarray(scores[begin:end], np.float64)
     if tiles.exponent:
         block = np.ldexp(block, -tiles.exponent)
-    falling = -block.sum(axis=1)
+    falling = -_row_sums(block)
+    starts = np.append(tiles.rows[first:last, 0], end) - begin
+    if np.diff(starts).max() <= _MOST_SORTED_BY_INSERTION:
+        places = np.ascontiguousarray(tiles.tile_spans[first:last, 0])
+        stored_in = tiles.scores, tiles.low, tiles.high, tiles.position
+        _fill_short(0, last - first, starts, falling, np.ascontiguousarray(block), places, *stored_in)
+        return
     tile, stop = int(tiles.tile_spans[first, 0]), int(tiles.tile_spans[last - 1, 1])
     source = np.zeros((stop - tile) * TILE, np.int64)
     own = tiles.position[tile:stop].reshape(-1)
@@ -279,6 +287,52 @@ def _fill(tiles: Tiles, scores: Floats, first: int, last: int) -> None:
     tiles.scores[tile:stop] = stored.transpose(0, 2, 1)
     tiles.low[tile:stop] = tiles.scores[tile:stop].min(axis=2)
     tiles.high[tile:stop] = tiles.scores[tile:stop].max(axis=2)
+
+
+def _row_sums(block: Floats) -> Floats:
+    """Return block.sum(axis=1) to the bit; numpy takes several times as long for a few columns."""
+    if block.shape[1] >= 8:  # numpy then adds in another order
+        return np.asarray(block.sum(axis=1))
+    total = block[:, 0].copy()
+    for k in range(1, block.shape[1]):
+        total += block[:, k]
+    return total
+
+
+@kernel
+def _fill_short(
+    low: int,
+    high: int,
+    starts: Ints,
+    falling: Floats,
+    block: Floats,
+    first_tile: Ints,
+    scores: NDArray[np.floating],
+    least: NDArray[np.floating],
+    greatest: NDArray[np.floating],
+    position: Codes,
+) -> None:
+    """Sort and store queries that have few documents: calls of numpy for each of them take most of the time."""
+    order = np.empty(_MOST_SORTED_BY_INSERTION, np.int64)
+    for q in range(low, high):
+        begin, n = starts[q], starts[q + 1] - starts[q]
+        for i in range(n):
+            value, j = falling[begin + i], i
+            while j > 0 and falling[begin + order[j - 1]] > value:
+                order[j] = order[j - 1]
+                j -= 1
+            order[j] = i
+        for slot in range(-(-n // TILE) * TILE):
+            tile, place = first_tile[q] + slot // TILE, slot % TILE
+            row = order[min(slot, n - 1)]
+            position[tile, place] = row if slot < n else -1
+            for k in range(block.shape[1]):
+                scores[tile, k, place] = block[begin + row, k]
+                stored = scores[tile, k, place]
+                if place == 0 or stored < least[tile, k]:
+                    least[tile, k] = stored
+                if place == 0 or stored > greatest[tile, k]:
+                    greatest[tile, k] = stored
 
 
 class Thinner:

@@ -382,6 +382,9 @@ def fit(
     seconds: Seconds = None,
     gap: Gap = None,
     point: Point = None,
+    batch: Annotated[
+        int | None, typer.Option("--batch", help="With online: queries that share a step (1).", metavar="N", min=1)
+    ] = None,
     groups: options.GroupFile = None,
     queries: options.QueryFile = None,
     group_by: options.GroupBy = None,
@@ -427,6 +430,7 @@ def fit(
         "target": target,
         "techniques": options.per_ranker("--technique", technique or []),
         "window": window,
+        **({} if batch is None else {"batch": batch}),
         **({"signs": signs.value} if signs is not SignRule.positive else {}),
         **exact_options(method, certify, seconds, gap, point),
         **_beta(beta),

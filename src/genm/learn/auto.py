@@ -274,9 +274,15 @@ class AutoFuser(Fuser):
         learned = _polish(best_weights(ends, exact, simple), exact)
         choice = self._choose(smooth, exact, simple, ends)
         self.shrunk_ = choice.shrinkage
-        self.__dict__.pop("held_out_", None)  # of an earlier fit
-        self._inner = _InnerFolds(problem if aligned is None else aligned, simple, ends, choice)
         self.curvature_ = max(ends, key=lambda end: end.value).curvature if ends else None
+        self.__dict__.pop("held_out_", None)  # of an earlier fit
+        if problem.in_memory:
+            self._inner = _InnerFolds(problem if aligned is None else aligned, simple, ends, choice)
+        elif choice.reached.size:  # learning each fold from scratch would take half of all passes over a table
+            reached = choice.reached[SHRINKAGES.index(self.shrunk_)]
+            self.__dict__["held_out_"] = weighted_mean(reached, simple.query_weights)
+        else:
+            self.__dict__["held_out_"] = exact.mean(simple.targets["uniform"])
         self.learned_ = self._weights_of(learned)
         self.weights_ = self._weights_of(shrink_safely(learned, self.shrunk_, simple.targets, exact))
         self.objective_ = problem.value(self.weights_)
@@ -292,7 +298,8 @@ class AutoFuser(Fuser):
         """The measure in cross-validation inside the training queries; each fold learns from scratch.
 
         It is computed when it is first read, because the folds take about as long to learn as the weights. Until
-        then the fuser keeps a reference to the runs that it learned from.
+        then the fuser keeps a reference to the runs that it learned from. From a table it is known at once, but a
+        little too high: there the folds start from the optimum of all queries.
         """
         self._check_fitted()
         source, simple, ends, choice = self._inner

@@ -6,7 +6,7 @@ Queries with no relevant documents are skipped and counted.
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Literal, Protocol, Self
+from typing import ClassVar, Literal, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,9 @@ class Problem:
     `exact` is Problem P1; `value`, `gradient` and `derivatives` are P2, P3 and P4, which differ only in the
     set that the weights are taken from. Means are weighted by the queries' weights.
     """
+
+    in_memory: ClassVar[bool] = True
+    """Whether an evaluation costs no reading."""
 
     def __init__(self, aligned: Aligned, *, level: int = 1, beta: Beta = "auto", smooth_j: bool = False) -> None:
         check_aligned(aligned)

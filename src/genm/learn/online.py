@@ -6,7 +6,7 @@ from typing import Self
 
 import numpy as np
 
-from genm._math.average_precision import QueryGradients
+from genm._math.average_precision import QueryGradients, smooth_ap
 from genm._math.linear_algebra import dot
 from genm._math.parallel import over_items
 from genm._math.simplex_optimizers import as_distribution, project_to_simplex
@@ -33,6 +33,9 @@ class OnlineFuser(Fuser):
     `free` uses the starts without scaling them to sum 1, zeros included, and evaluates every pass with the
     unconstrained weights (P4), as the paper's learning curves do; the default `starts` are then all binary vectors.
 
+    `batch` queries share a step, along the mean of their gradients; 1 is Algorithm 3. A batch ends where the data
+    of a call end, or a shard of a table.
+
     `partial_fit` continues from the current weights. `fit` starts again: it passes over the queries in their order
     from every start until a pass changes the objective by less than `tol`. Queries with no relevant documents are
     skipped and not counted.
@@ -55,11 +58,13 @@ class OnlineFuser(Fuser):
         level: int = 1,
         starts: Starts = None,
         free: bool = False,
+        batch: int = 1,
         tol: float = 1e-4,
         min_iter: int = 1,
         max_iter: int = 20,
     ) -> None:
         self.schedule, self.beta, self.level, self.starts, self.free = schedule, beta, level, starts, free
+        self.batch = batch
         self.tol, self.min_iter, self.max_iter = tol, min_iter, max_iter
 
     def _fit(self, aligned: Aligned) -> Self:
@@ -105,12 +110,23 @@ class OnlineFuser(Fuser):
         return self
 
     def pass_over(self, tiles: Tiles) -> None:
-        """Take one step for each of these queries, in their order."""
-        gradients = QueryGradients(tiles, self.beta_)
-        for q in range(tiles.n_queries):
-            self.objective_, gradient = gradients.at(q, self.raw_weights_)
-            self._step(gradient * tiles.query_weights[q])
+        """Take one step for each of these queries, or each batch of them, in their order."""
+        if self.batch == 1:
+            one_by_one = QueryGradients(tiles, self.beta_)
+            for q in range(tiles.n_queries):
+                self.objective_, gradient = one_by_one.at(q, self.raw_weights_)
+                self._step(gradient * tiles.query_weights[q])
+        else:
+            self._pass_over_batches(tiles)
         self.weights_ = as_distribution(self._served())
+
+    def _pass_over_batches(self, tiles: Tiles) -> None:
+        for first in range(0, tiles.n_queries, self.batch):
+            some = take(tiles, np.arange(first, min(first + self.batch, tiles.n_queries)))
+            found = smooth_ap(some, self.raw_weights_, self.beta_, order=1)
+            gradients = found.gradient * some.query_weights[:, None]
+            self._step(gradients.sum(axis=0) / some.n_queries, some.n_queries)
+            self.objective_ = float(found.value[-1])
 
     def state(self) -> Floats:
         """Return everything that later steps depend on: weights, memory, queries seen, and the last objective."""
@@ -144,15 +160,17 @@ class OnlineFuser(Fuser):
 
     def _begin(self, beta: float, start: Floats) -> None:
         check_schedule(self.schedule)
+        if isinstance(self.batch, bool) or not isinstance(self.batch, int) or self.batch < 1:
+            raise InputError(f"batch (--batch) {self.batch!r}: expected a positive integer.")
         self.beta_, self.raw_weights_, self.n_seen_ = beta, start.copy(), 0
         self.weights_ = as_distribution(start)
         # adaptive: the sum of squared gradients, the sum of the path's weights, and the weighted path
         self.memory_ = np.zeros(2 + len(start)) if self.schedule == "adaptive" else np.zeros(0)
 
-    def _step(self, gradient: Floats) -> None:
-        self.n_seen_ += 1
+    def _step(self, gradient: Floats, n_queries: int = 1) -> None:
+        self.n_seen_ += n_queries
         if self.schedule == "paper":
-            self.raw_weights_ = self.raw_weights_ + gradient / (1 + self.n_seen_)
+            self.raw_weights_ = self.raw_weights_ + gradient / (1 + self.n_seen_ / self.batch)
             return
         slope = gradient - gradient.mean()  # a common shift only rescales
         self.memory_[0] += dot(slope, slope)
@@ -170,7 +188,9 @@ class OnlineFuser(Fuser):
 
     def _passes(self, problem: Problem, number: int, start: Floats) -> "OnlineFuser":
         """Return a fuser that has passed over the queries until its objective stopped changing."""
-        path = OnlineFuser(schedule=self.schedule, beta=problem.beta, level=self.level, free=self.free)
+        path = OnlineFuser(
+            schedule=self.schedule, beta=problem.beta, level=self.level, free=self.free, batch=self.batch
+        )
         path._begin(problem.beta, start)
         path.converged_, path.n_iter_ = False, 0
         path.history_ = [path._where(problem, number)]

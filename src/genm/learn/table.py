@@ -143,6 +143,8 @@ class TableQueries:
 class TableProblem(Problem):
     """The smoothed and exact MAP of the queries of a table, or of some of them; positions are in rising order."""
 
+    in_memory = False
+
     def __init__(
         self,
         table: TableQueries,

@@ -6,6 +6,7 @@ When a worker dies, the scheduler gives its tasks to another one, which reads th
 """
 
 import asyncio
+import concurrent.futures
 import threading
 import uuid
 from collections.abc import Sequence
@@ -25,9 +26,12 @@ BLOCKS_PER_WORKER = 2
 """Blocks for each worker: enough to share out the shards of a lost one, few enough to cost no time."""
 WORKER_TTL = "45s"
 """After this time a worker that does not answer counts as dead, in clusters that genm starts."""
-MOST_TRIES = 5
-"""How often the blocks of one pass are sent again when a cluster gives a task up."""
+MOST_DEATHS = 5
+"""How often a block is sent again, on average, when a cluster gives its task up."""
+CONNECT_SECONDS = 30
+"""How long a scheduler that is running may take to answer."""
 _WAIT_FOR_WORKERS = 60
+_TICK = 2.0
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
@@ -84,7 +88,7 @@ class DaskEngine:
     ) -> None:
         where.check()
         self._table, self._settings, self._address = table, settings, where.address
-        self._cluster, self.client = _connected(where, worker_ttl)
+        self.cluster, self.client = _connected(where, worker_ttl)
         n_local = where.n_local
         if n_local is not None and settings.device == "cuda":
             self._settings = replace(settings, device=ONE_GPU_EACH)
@@ -114,28 +118,48 @@ class DaskEngine:
 
     def evaluate(self, requests: Sequence[Request]) -> list[list[Answer]]:
         """Return the answers of all shards to all requests."""
-        from distributed import KilledWorker
+        try:
+            found = self._evaluate(requests)
+        except (OSError, TimeoutError, asyncio.CancelledError, concurrent.futures.CancelledError) as error:
+            raise EngineError(
+                f"the cluster at {self._address} does not answer any more ({error!s:.100}). Start it, then the "
+                f"same command again: it continues from its checkpoint."
+            ) from None
+        return [answers for b in range(len(self._blocks)) for answers in found[b]]
 
+    def _evaluate(self, requests: Sequence[Request]) -> dict[int, list[list[Answer]]]:
+        """Return the answers of every block."""
+        from distributed import KilledWorker, wait
+
+        self._assign()
         found: dict[int, list[list[Answer]]] = {}
-        for _ in range(MOST_TRIES):
-            self._assign()
-            futures = {b: self._submit(b, requests) for b in range(len(self._blocks)) if b not in found}
-            for b, future in futures.items():
+        pending = {b: self._submit(b, requests) for b in range(len(self._blocks))}
+        n_deaths = 0
+        while pending:
+            lost: list[int] = []
+            try:
+                wait(list(pending.values()), timeout=_TICK, return_when="FIRST_COMPLETED")
+            except TimeoutError:  # Dask keeps a task for a worker that never comes back, if all are away at once
+                workers = self._workers()
+                lost = [b for b in pending if self._worker_of.get(b) not in workers]
+            for b in [b for b, future in pending.items() if future.status != "pending"]:
                 try:
-                    found[b] = future.result()
-                except KilledWorker:
-                    continue  # the cluster allows few failures; the block is sent again
-                except (OSError, TimeoutError, asyncio.CancelledError) as error:
-                    raise EngineError(
-                        f"the cluster at {self._address} does not answer any more ({error!s:.100}). Start it, "
-                        f"then the same command again: it continues from its checkpoint."
-                    ) from None
-            if len(found) == len(self._blocks):
-                return [answers for b in range(len(self._blocks)) for answers in found[b]]
-        raise EngineError(
-            f"the workers at {self._address} died {MOST_TRIES} times in one pass. Give them more memory, or use "
-            f"smaller shards."
-        )
+                    found[b] = pending[b].result()
+                    del pending[b]  # a result that is still wanted would be computed again after a death
+                except KilledWorker:  # the cluster allows few failures of a task; the block is not to blame
+                    lost.append(b)
+                    n_deaths += 1
+            if n_deaths > MOST_DEATHS * len(self._blocks):
+                raise EngineError(
+                    f"the workers at {self._address} died again and again in one pass. Give them more memory, or "
+                    f"use smaller shards."
+                )
+            if lost:
+                self._assign()
+                for b in lost:
+                    pending[b].cancel(force=True)
+                    pending[b] = self._submit(b, requests)
+        return found
 
     def _submit(self, block: int, requests: Sequence[Request]) -> Any:
         shards = self._blocks[block]
@@ -156,8 +180,8 @@ class DaskEngine:
     def close(self) -> None:
         """Disconnect, and end the processes that were started."""
         self.client.close()
-        if self._cluster is not None:
-            self._cluster.close()
+        if self.cluster is not None:
+            self.cluster.close()
 
 
 def _connected(where: ClusterAddress, worker_ttl: str) -> tuple[Any, Any]:
@@ -195,7 +219,7 @@ def _connected(where: ClusterAddress, worker_ttl: str) -> tuple[Any, Any]:
     is_tls = where.address.startswith("tls:")
     security = Security(require_encryption=True, **given) if is_tls else None
     try:
-        return None, Client(where.address, security=security, timeout="30s", set_as_default=False)
+        return None, Client(where.address, security=security, timeout=f"{CONNECT_SECONDS}s", set_as_default=False)
     except (OSError, TimeoutError) as error:
         raise EngineError(
             f"cluster (--cluster) {where.address}: expected a Dask scheduler; found none that answers "

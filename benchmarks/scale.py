@@ -1,0 +1,247 @@
+"""Learning from score tables: growth, memory, deaths of workers, the online stream.
+
+python -m benchmarks.scale growth          # CPU over shards; the exponent should be at most 1.05
+python -m benchmarks.scale memory          # a table four times the limit of address space is fitted
+python -m benchmarks.scale fit             # genm fit of QUERIES x 1,000 x 8 from Parquet
+python -m benchmarks.scale kills --fits 20 # kill -9 of a worker before every pass
+python -m benchmarks.scale silent          # a stopped worker; the fit continues after worker-ttl
+python -m benchmarks.scale scheduler       # the scheduler is killed, and the fit resumed
+python -m benchmarks.scale online          # queries per second of CPU, peak memory
+"""
+
+import argparse
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+import genm
+from benchmarks._tables import write_planted
+from genm.errors import ConvergenceWarning, EngineError
+from genm.learn import NewtonFuser, OnlineFuser
+from genm.learn.table import TableProblem, TableQueries, fit_table, settings_for
+from genm.scale import ClusterAddress, DaskEngine, ThreadEngine
+
+
+def fitted(table, engine, fuser):
+    with TableQueries(table, engine, settings_for(fuser, table)) as queries:
+        return fit_table(fuser.clone(), queries)
+
+
+def newton(n_rankers):
+    return NewtonFuser(starts=[np.ones(n_rankers)])
+
+
+def growth(folder, options):
+    """Fit tables of 4, 8, 16 and 32 shards; everything stays in memory."""
+    rows = []
+    for n_shards in (4, 8, 16, 32):
+        n_queries = options.queries * n_shards
+        place = str(folder / f"t{n_shards}")
+        table = write_planted(place, n_queries, 100, 4, shard_rows=options.queries * 100)
+        # as many iterations on every table: how many are needed does not depend on the size
+        fuser = NewtonFuser(starts=[np.ones(4)], tol=0.0, min_iter=5, max_iter=5)
+        engine, begun = ThreadEngine(table, settings_for(fuser, table)), time.process_time()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            fitted(table, engine, fuser)
+        cpu = time.process_time() - begun
+        rows.append({"shards": table.n_shards, "queries": n_queries, "cpu_s": cpu})
+        shutil.rmtree(place)
+    x, y = (np.log([row[name] for row in rows]) for name in ("shards", "cpu_s"))
+    return {"rows": rows, "exponent": float(np.polyfit(x, y, 1)[0])}
+
+
+LIMITED = """
+import json, resource, sys
+import genm
+table = genm.scale.ScoreTable.open(sys.argv[1])
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+limit = used + int(sys.argv[2])
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+trained = genm.train(table, method="newton", starts=[[1.0] * len(table.rankers)], folds=2, memory=int(sys.argv[3]))
+print(json.dumps({"weights": trained.fuser.weights_.tolist(), "verdict": trained.verdict,
+                  "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024}))
+"""
+
+
+def memory(folder, options):
+    """Fit, under a limit of address space, a table whose scores take four times as much as may be allocated."""
+    table = write_planted(str(folder / "t"), options.queries * 40, 100, 8, shard_rows=options.queries * 25)
+    scores = table.n_rows * 8 * 8  # float64, as they are while a shard is read
+    limit = scores // 4
+    arguments = [str(folder / "t"), str(limit), str(limit // 8)]
+    environment = {**os.environ, "GENM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED, *arguments], capture_output=True, text=True, check=False, env=environment
+    )
+    if done.returncode:
+        return {"scores_mb": scores >> 20, "limit_mb": limit >> 20, "failed": done.stderr[-2000:]}
+    return {"scores_mb": scores >> 20, "limit_mb": limit >> 20, **json.loads(done.stdout)}
+
+
+def fit(folder, options):
+    """Run genm fit --table, evidence included, on QUERIES x 1,000 x 8."""
+    write_planted(str(folder / "t"), options.queries, 1000, 8)
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    begun = time.monotonic()
+    arguments = ["fit", "--table", str(folder / "t"), "-o", str(folder / "model.json"), "--format", "json"]
+    done = subprocess.run([sys.executable, "-m", "genm", *arguments], capture_output=True, text=True, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    weights = json.loads(done.stdout)["weights"]
+    return {
+        "queries": options.queries,
+        "cpu_s": cpu,
+        "wall_s": time.monotonic() - begun,
+        "peak_mb": after.ru_maxrss // 1024,
+        "weights": weights,
+    }
+
+
+class Killing:
+    """An engine of which a worker is killed, or stopped, before every pass."""
+
+    def __init__(self, engine, how, passes=None):
+        self.engine, self.how, self.passes, self.n_passes, self.n_hit = engine, how, passes, 0, 0
+
+    def evaluate(self, requests):
+        self.n_passes += 1
+        if self.passes is None or self.n_passes in self.passes:
+            nannies = list(self.engine.cluster.workers.values())
+            pids = [one.process.pid for one in nannies if one.process is not None and one.process.is_alive()]
+            if pids:
+                os.kill(pids[self.n_passes % len(pids)], self.how)
+                self.n_hit += 1
+        return self.engine.evaluate(requests)
+
+
+def kills(folder, options):
+    """Kill a worker before every pass of each fit; all fits must give the same bits."""
+    table = write_planted(str(folder / "t"), options.queries, 100, 4, shard_rows=options.queries * 10)
+    whole = fitted(table, ThreadEngine(table, settings_for(newton(4), table)), newton(4))
+    equal, n_killed, begun = 0, 0, time.monotonic()
+    engine = DaskEngine(table, settings_for(newton(4), table), ClusterAddress("local:2"))
+    for _ in range(options.fits):
+        killing = Killing(engine, signal.SIGKILL)
+        found = fitted(table, killing, newton(4))
+        equal += found.weights_.tobytes() == whole.weights_.tobytes()
+        n_killed += killing.n_hit
+    engine.close()
+    return {"fits": options.fits, "equal": equal, "killed": n_killed, "wall_s": time.monotonic() - begun}
+
+
+def silent(folder, options):
+    """Stop a worker, which then keeps its connection and says nothing; it counts as dead after worker-ttl."""
+    table = write_planted(str(folder / "t"), options.queries, 100, 4, shard_rows=options.queries * 10)
+    whole = fitted(table, ThreadEngine(table, settings_for(newton(4), table)), newton(4))
+    engine = DaskEngine(
+        table, settings_for(newton(4), table), ClusterAddress("local:2"), worker_ttl=f"{options.ttl}s"
+    )
+    begun = time.monotonic()
+    stopping = Killing(engine, signal.SIGSTOP, passes={3})
+    found = fitted(table, stopping, newton(4))
+    waited = time.monotonic() - begun
+    equal = found.weights_.tobytes() == whole.weights_.tobytes()
+    for nanny in engine.cluster.workers.values():
+        if nanny.process is not None and nanny.process.is_alive():
+            os.kill(nanny.process.pid, signal.SIGKILL)
+    return {"equal": equal, "stopped": stopping.n_hit, "wall_s": waited, "ttl_s": options.ttl}
+
+
+def _started(*command):
+    environment = {**os.environ, "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "30s"}
+    return subprocess.Popen([sys.executable, "-m", *command], env=environment, stderr=subprocess.DEVNULL)
+
+
+def scheduler(folder, options):
+    """Kill the scheduler in the middle of a fit, start another, and give the same call again."""
+    table = write_planted(str(folder / "t"), options.queries, 100, 4, shard_rows=options.queries * 10)
+    settings = {"method": "newton", "starts": [[1.0] * 4], "folds": 2}
+    whole = genm.train(table, **settings)
+    port, checkpoint = 20_000 + os.getpid() % 20_000, folder / "checkpoint.json"
+    address = f"tcp://127.0.0.1:{port}"
+
+    def cluster():
+        listen = ["--host", "127.0.0.1", "--port", str(port), "--no-dashboard"]
+        first = _started("distributed.cli.dask_scheduler", *listen)
+        time.sleep(5)
+        flags = ["--nthreads", "1", "--no-dashboard", "--host", "127.0.0.1"]
+        return [first, *(_started("distributed.cli.dask_worker", address, *flags) for _ in range(2))]
+
+    processes = cluster()
+
+    def kill_when_begun():
+        while not checkpoint.exists():
+            time.sleep(0.01)
+        processes[0].kill()
+
+    threading.Thread(target=kill_when_begun, daemon=True).start()
+    failed = ""
+    try:
+        genm.train(table, cluster=address, checkpoint=checkpoint, **settings)
+    except EngineError as error:
+        failed = str(error)
+    for process in processes:
+        process.kill()
+    processes = cluster()
+    resumed = genm.train(table, cluster=address, checkpoint=checkpoint, **settings)
+    for process in processes:
+        process.kill()
+    equal = resumed.fuser.weights_.tobytes() == whole.fuser.weights_.tobytes()
+    return {"failed": failed, "equal": equal, "notes": [note.text for note in resumed.notes]}
+
+
+def online(folder, options):
+    """Stream a table of QUERIES x 100 x 4 once, in batches of 32, with one thread."""
+    os.environ["GENM_THREADS"] = "1"
+    rows = []
+    for n_queries in (options.queries, 4 * options.queries):
+        place = str(folder / f"t{n_queries}")
+        table = write_planted(place, n_queries, 100, 4, shard_rows=1_000_000)
+        fuser = OnlineFuser(batch=32, max_iter=1)
+        settings = settings_for(fuser, table)
+        problem = TableProblem(TableQueries(table, ThreadEngine(table, settings, memory=0), settings))
+        fuser._begin(problem.beta, np.full(4, 0.25))
+        begun = time.process_time()
+        problem.pass_over(fuser)
+        cpu = time.process_time() - begun
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+        rows.append({"queries": n_queries, "per_s": n_queries / cpu, "peak_mb": peak})
+        shutil.rmtree(place)
+    return {"rows": rows}
+
+
+SHOWS = {
+    "growth": growth, "memory": memory, "fit": fit, "kills": kills, "silent": silent, "scheduler": scheduler,
+    "online": online,
+}  # fmt: skip
+SIZES = {"growth": 2000, "memory": 1000, "fit": 100_000, "online": 100_000}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("show", choices=SHOWS)
+    parser.add_argument("--queries", type=int, help="how large: see each show")
+    parser.add_argument("--fits", type=int, default=20)
+    parser.add_argument("--ttl", type=int, default=30)
+    parser.add_argument("--folder", default=None, help="where tables are written")
+    options = parser.parse_args()
+    options.queries = options.queries or SIZES.get(options.show, 200)
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        found = SHOWS[options.show](Path(folder), options)
+    print(json.dumps({"show": options.show, "cores": os.cpu_count(), **found}, indent=1))
+
+
+if __name__ == "__main__":
+    main()
