@@ -31,6 +31,7 @@ import numpy as np
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "src"))
 from genm.errors import GenmError  # noqa: E402
+from genm.scale import cuda  # noqa: E402
 from genm.scale.cuda import CudaDevice, Tuning, upload  # noqa: E402
 
 BETA = 60.0
@@ -261,10 +262,16 @@ def step_correctness(device, sizes):
         relabelled = shard.relabel(others, counts)
         fused = [(scores[a:b].astype(np.float64) * weights[0]).sum(axis=1) for a, b in spans]
         precision = [[row[0] for row in one] for one in exact]
+        least, cuda._LEAST_STAGED = cuda._LEAST_STAGED, 0
+        staged = upload(starts, scores, *labels, device=device, tuning=tuning)
+        cuda._LEAST_STAGED = least
         thin_gradient, again_gradient = (one.smooth(weights[:, :2], BETA, order=1)[1] for one in (thin, again))
         ties_equal = np.array_equal(ranks.first, columns[1]) and np.array_equal(ranks.last, columns[2])
         found[f"K={K} exact"] = {
             "average precision equal": bool(np.array_equal(shard.exact_ap(weights), precision)),
+            "staged upload equal": bool(
+                np.array_equal(device.get(staged.table.scores), device.get(shard.table.scores))
+            ),
             "ranks equal": bool(np.array_equal(ranks.rank, columns[0])),
             "tied ranks equal": bool(ties_equal),
             "select equal": bool(
