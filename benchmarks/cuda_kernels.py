@@ -1,6 +1,7 @@
 """The kernels of `genm.scale.cuda` on a GPU: correctness, times beside the memory's bandwidth, a fit end to end.
 
-Needs numpy and CuPy alone, so that it runs where the rest of genm is not installed:
+Needs numpy and CuPy alone, so that it runs where the rest of genm is not installed; the step `autofit`, a fit by
+the default method, also needs numba and msgspec:
 
     python -m benchmarks.cuda_kernels --json cuda.json
 
@@ -29,12 +30,8 @@ import numpy as np
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "src"))
-if importlib.util.find_spec("polars") is None:  # the package's own root imports more than this module needs
-    stub = types.ModuleType("genm.scale")
-    stub.__path__ = [str(ROOT / "src" / "genm" / "scale")]
-    sys.modules["genm.scale"] = stub
-
 from genm.errors import GenmError  # noqa: E402
+from genm.scale import cuda  # noqa: E402
 from genm.scale.cuda import CudaDevice, Tuning, upload  # noqa: E402
 
 BETA = 60.0
@@ -265,10 +262,16 @@ def step_correctness(device, sizes):
         relabelled = shard.relabel(others, counts)
         fused = [(scores[a:b].astype(np.float64) * weights[0]).sum(axis=1) for a, b in spans]
         precision = [[row[0] for row in one] for one in exact]
+        least, cuda._LEAST_STAGED = cuda._LEAST_STAGED, 0
+        staged = upload(starts, scores, *labels, device=device, tuning=tuning)
+        cuda._LEAST_STAGED = least
         thin_gradient, again_gradient = (one.smooth(weights[:, :2], BETA, order=1)[1] for one in (thin, again))
         ties_equal = np.array_equal(ranks.first, columns[1]) and np.array_equal(ranks.last, columns[2])
         found[f"K={K} exact"] = {
             "average precision equal": bool(np.array_equal(shard.exact_ap(weights), precision)),
+            "staged upload equal": bool(
+                np.array_equal(device.get(staged.table.scores), device.get(shard.table.scores))
+            ),
             "ranks equal": bool(np.array_equal(ranks.rank, columns[0])),
             "tied ranks equal": bool(ties_equal),
             "select equal": bool(
@@ -324,8 +327,10 @@ def step_bandwidth(device, _sizes):
     return found
 
 
+EXPLICIT = Tuning(team=8, long=8192, min_blocks=1, stream=False)
+"""Nothing is left to the rules of `genm.scale.cuda`, which are made of these measurements."""
 TUNINGS = [
-    Tuning(warps=warps, unroll=unroll, min_blocks=min_blocks, vec=vec, stream=stream, group=group)
+    replace(EXPLICIT, warps=warps, unroll=unroll, min_blocks=min_blocks, vec=vec, stream=stream, group=group)
     for warps, unroll, min_blocks, vec, stream, group in [
         (4, 1, 1, 0, False, 4),
         (4, 1, 1, 0, True, 4),
@@ -342,7 +347,7 @@ TUNINGS = [
         (4, 1, 8, 2, True, 4),
         (1, 1, 1, 0, True, 4),
     ]
-] + [Tuning(team=team, long=1, stream=True) for team in (2, 4, 8)]
+] + [replace(EXPLICIT, team=team, long=1, stream=True) for team in (2, 4, 8)]
 
 
 def step_times(device, sizes):
@@ -389,7 +394,7 @@ def step_times(device, sizes):
     for n in (4, 8, 15):
         for group in (2, 3, 4):
             for min_blocks in (1, 3, 4):
-                tuning = Tuning(group=group, min_blocks=min_blocks)
+                tuning = replace(EXPLICIT, group=group, min_blocks=min_blocks)
                 own = replace(shards[n], tuning=tuning)
                 note("gradient", n, tuning, lambda own=own: own._smooth_rows(weights[:1], BETA, 1))
         note("exact", n, Tuning(), lambda own=shards[n]: own.exact_ap(weights[:1]), "rank")
@@ -426,6 +431,31 @@ def step_times(device, sizes):
     return found
 
 
+def step_rules(device, sizes):
+    """Time the passes over 100,000 x 1,000 x 8 scores as the rules of `genm.scale.cuda` compile them."""
+    clock = Clock(device)
+    n_queries, n_documents, K = sizes["large"]
+    starts, scores, rows = make_scores(n_queries, n_documents, K, 15)
+    weights = np.random.default_rng(0).dirichlet(np.ones(K), 4)
+    shard, found = None, {}
+    for n in (1, 2, 4, 8, 15):
+        marks, counts = marks_of(starts, rows, n), np.full(n_queries, n)
+        shard = shard.relabel(marks, counts) if shard else upload(starts, scores, marks, counts, device=device)
+        calls = {
+            "value": ("smooth", functools.partial(shard._smooth_rows, weights[:1], BETA, 0)),
+            "gradient": ("smooth", functools.partial(shard._smooth_rows, weights[:1], BETA, 1)),
+            "gradient of 4 weight vectors": ("smooth", functools.partial(shard._smooth_rows, weights, BETA, 1)),
+            "hessian": ("smooth", functools.partial(shard._smooth_rows, weights[:1], BETA, 2)),
+            "exact": ("rank", functools.partial(shard.exact_ap, weights[:1])),
+            "exact of 4 weight vectors": ("rank", functools.partial(shard.exact_ap, weights)),
+        }
+        for name, (kernel, call) in calls.items():
+            found[f"{name}, R={n}, ms"] = ms = median_ms(clock, kernel, call, sizes["repeats"])
+            print(f"{name:30s} R={n:<2d} {ms:8.3f} ms", flush=True)
+    clock.stop()
+    return found
+
+
 def compare_with_triton(device, shard, weights, n_documents):
     """Time the same pass in Triton on the same scores."""
     from benchmarks._cuda_triton import time_smooth
@@ -449,7 +479,8 @@ def step_shapes(device, sizes):
         starts, scores, rows = make_scores(n_queries, n_documents, K, 2)
         shard = upload(starts, scores, marks_of(starts, rows, 1), np.full(n_queries, 1), device=device)
         weights = np.full((1, K), 1.0 / K)
-        for tuning in (Tuning(), Tuning(stream=True), Tuning(unroll=2), Tuning(team=4, long=1)):
+        explicit = EXPLICIT, replace(EXPLICIT, stream=True), replace(EXPLICIT, unroll=2)
+        for tuning in (Tuning(), *explicit, replace(EXPLICIT, team=4, long=1)):
             own = replace(shard, tuning=tuning)
             for order in (1, 2) if K <= 16 else (1,):
                 try:
@@ -505,6 +536,40 @@ def step_fit(device, sizes):
             found[f"R={n}, {turn}"] = row
             print(f"fit R={n} {turn}:", row, flush=True)
             del shard
+    return found
+
+
+def step_autofit(device, sizes):
+    """Fit 100,000 queries by the default method, its inner cross-validation included: from arrays to weights."""
+    from genm.learn import AutoFuser, NewtonFuser
+    from genm.learn.cuda import CudaProblem
+
+    n_queries, n_documents, K = sizes["large"]
+    starts, scores, rows = make_scores(n_queries, n_documents, K, 2)
+    found, names = {}, [f"r{k}" for k in range(K)]
+    for n in (1, 2):
+        marks, counts = marks_of(starts, rows, n), np.full(n_queries, n)
+        # the first one compiles kernels of the GPU and of the CPU, unless they are on disk
+        for turn, fuser in (
+            ("first", AutoFuser()),
+            ("second", AutoFuser()),
+            ("newton", NewtonFuser(starts=[[1] * K])),
+        ):
+            begin = time.perf_counter()
+            problem = CudaProblem.from_shard(upload(starts, scores, marks, counts, device=device), names)
+            problem.value(np.full(K, 1.0 / K))
+            ready = time.perf_counter() - begin
+            fuser.fit_problem(problem)
+            row = {
+                "seconds to upload, beta and the first value": ready,
+                "seconds": time.perf_counter() - begin,
+                "weights": fuser.weights_.tolist(),
+                "MAP": problem.exact(fuser.weights_),
+                "objective": fuser.objective_,
+                "converged": fuser.converged_,
+            }
+            found[f"R={n}, {turn}"] = row
+            print(f"autofit R={n} {turn}:", row, flush=True)
     return found
 
 
@@ -626,7 +691,9 @@ STEPS = {
     "correctness": step_correctness,
     "bandwidth": step_bandwidth,
     "times": step_times,
+    "rules": step_rules,
     "fit": step_fit,
+    "autofit": step_autofit,
     "upload": step_upload,
     "shapes": step_shapes,
     "start": step_start,

@@ -1,10 +1,12 @@
 """A device that runs the CUDA kernels on the CPU: their own file, compiled by g++ behind `cuda_on_cpu.cpp`."""
 
 import ctypes
+import os
 import shutil
 import subprocess
 import threading
 from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +16,14 @@ from numpy.typing import NDArray
 from genm.scale.cuda import SOURCE, macros
 
 COMPILER = shutil.which("g++")
+EMULATOR = Path(__file__).with_suffix(".cpp")
 
 
 class CpuDevice:
-    """Arrays are numpy's; kernels are compiled into `folder`."""
+    """Arrays are numpy's; kernels are compiled into `folder`, unless they are there."""
 
     def __init__(self, folder: Path) -> None:
-        self.lock = threading.RLock()
+        self.lock, self.free_bytes = threading.RLock(), 1 << 30
         self._folder = folder
         self._libraries: dict[tuple[str, ...], ctypes.CDLL] = {}
 
@@ -67,10 +70,14 @@ class CpuDevice:
 
     def _library(self, key: tuple[str, ...]) -> ctypes.CDLL:
         if key not in self._libraries:
-            path = self._folder / f"kernels{len(self._libraries)}.so"
-            command = [str(COMPILER), "-O0", "-w", "-shared", "-fPIC", "-ffp-contract=off", "-fno-strict-aliasing"]
-            command += [*key, f'-DKERNELS="{SOURCE}"', str(Path(__file__).with_suffix(".cpp")), "-o", str(path)]
-            subprocess.run(command, check=True)
+            command = [str(COMPILER), "-O1", "-w", "-shared", "-fPIC", "-U_FORTIFY_SOURCE", "-ffp-contract=off"]
+            command += ["-fno-strict-aliasing", *key, f'-DKERNELS="{SOURCE}"', str(EMULATOR)]
+            made_of = " ".join(command).encode() + SOURCE.read_bytes() + EMULATOR.read_bytes()
+            path = self._folder / f"{sha256(made_of).hexdigest()}.so"
+            if not path.is_file():
+                new = path.with_suffix(f".{os.getpid()}")  # other processes may compile the same
+                subprocess.run([*command, "-o", str(new)], check=True)
+                new.replace(path)
             self._libraries[key] = ctypes.CDLL(str(path))
         return self._libraries[key]
 

@@ -250,7 +250,7 @@ class ProcessEngine:
     ) -> None:
         n_workers = n_threads() if n_workers is None else n_workers
         blocks = blocks_of_shards(table.n_shards, n_workers)
-        budget = (usable_memory() if memory is None else memory) // len(blocks)
+        budget = (memory_for(settings) if memory is None else memory) // len(blocks)
         self.setup = (table, settings, budget, max(1, n_threads() // len(blocks)))
         self._workers = [_Worker(self, block) for block in blocks]
 
