@@ -322,6 +322,15 @@ def test_the_folder_of_a_pull(inputs: Path, tmp_path: Path) -> None:
         write_table(tmp_path, None, tmp_path / "other")
 
 
+def test_what_waits_for_the_next_shard_keeps_its_own_documents_only() -> None:
+    runs = [run_of({f"q{q}": {f"d{q}-{d}": float(d) for d in range(5)}}) for q in range(4)]
+    pending = [align_runs({"r": run}) for run in runs]
+    written = list(sharding._complete(pending, 6, last=False))
+    assert [list(part.queries) for part in (*written, *pending)] == [["q0"], ["q1"], ["q2"], ["q3"]]
+    assert list(pending[0].docs) == [f"d3-{d}" for d in range(5)]  # or memory would grow with the table
+    assert list(pending[0].docs.take(pending[0].doc)) == [f"d3-{d}" for d in (4, 3, 2, 1, 0)]
+
+
 def test_float32_notes_scores_that_become_equal(tmp_path: Path) -> None:
     scores = {"q": {"a": 1.0, "b": 1.0 + 1e-12, "c": 0.5}}
     table = write_table({"r": run_of(scores)}, None, tmp_path / "table")

@@ -42,7 +42,9 @@ def shard(
         str, typer.Option("--output", "-o", help="Folder or address for the table.", metavar="DIR")
     ],
     qrels: Annotated[str | None, typer.Option(help="Judgments; none: a table to fuse.", metavar="FILE")] = None,
-    dtype: Annotated[Dtype, typer.Option(help="How scores are stored: float32 or float64.")] = Dtype.float32,
+    dtype: Annotated[
+        Dtype, typer.Option(help="Type of the scores: float32 or float64.", metavar="TYPE")
+    ] = Dtype.float32,
     normalize: Annotated[
         list[str] | None,
         typer.Option(help="The normaliser, as of genm fit; or NAME=KIND for each.", metavar="KIND"),

@@ -50,6 +50,7 @@ from genm.scale.table import (
     Shard,
     TableWriter,
     rows_per_shard,
+    used_docs,
 )
 
 MEMORY = 2**30
@@ -650,7 +651,9 @@ def _complete(pending: list[Aligned], most: int, *, last: bool) -> Iterator[Alig
     pending.clear()
     if not last and ranges:
         first, end = ranges.pop()
-        pending.append(together.select(np.arange(first, end)))
+        left = together.select(np.arange(first, end))
+        docs, doc = used_docs(left)  # or the ids of everything that was ever here would be kept
+        pending.append(replace(left, docs=docs, doc=doc))
     for first, end in ranges:
         yield together.select(np.arange(first, end))
 

@@ -432,7 +432,7 @@ def encode_shard(aligned: Aligned, number: int, dtype: ScoreType) -> tuple[bytes
     left += np.repeat(starts[:-1] + lengths - aligned.unretrieved_starts[:-1], n_left)
     relevance[left] = np.maximum(aligned.unretrieved, UNJUDGED + np.int32(1))
     doc = np.zeros(n, np.int32)
-    docs, doc[row] = _used_docs(aligned)
+    docs, doc[row] = used_docs(aligned)
     query = np.repeat(np.arange(len(lengths), dtype=np.int32), np.diff(starts))
     encoded = arrow.DictionaryArray.from_arrays
     columns = {
@@ -481,7 +481,7 @@ def _column_types(rankers: Sequence[str], dtype: ScoreType) -> dict[str, str]:
     return {"query_id": "string", "doc_id": "string", "relevance": "int32", "query_weight": "float64", **scores}
 
 
-def _used_docs(aligned: Aligned) -> tuple[Ids, NDArray[np.int32]]:
+def used_docs(aligned: Aligned) -> tuple[Ids, NDArray[np.int32]]:
     """Return the documents that occur, in the order of their codes, and each row's code among them."""
     used = np.zeros(len(aligned.docs), np.bool_)
     used[aligned.doc] = True
