@@ -118,6 +118,15 @@ def find(table: Ids, wanted: Ids) -> NDArray[np.int32]:
     return np.where(first < len(table), first, np.int32(-1))
 
 
+def find_one(table: Ids, wanted: str) -> int:
+    """Return the code of an id, or -1; what is no UTF-8, such as a word of the command line, is in no table."""
+    try:
+        one = Ids.of([wanted])
+    except UnicodeEncodeError:
+        return -1
+    return int(find(table, one)[0])
+
+
 def unite(tables: Sequence[Ids]) -> tuple[Ids, list[NDArray[np.int32]]]:
     """Return one table of all ids in ascending order, and for each given table its codes in it."""
     if not tables:

@@ -14,7 +14,7 @@ from genm.errors import InputError
 from genm.evaluate import AlignedEvaluator, Measure, parse_measure
 from genm.fuse import fuse_scores
 from genm.grouping import Queries
-from genm.ids import Ids, find
+from genm.ids import Ids, find_one
 from genm.learn.objectives import with_level
 from genm.model import Model
 from genm.records import Note
@@ -75,7 +75,7 @@ def explain_documents(
 
 def position_of(aligned: Aligned, query_id: str) -> int:
     """Return where a query stands, or say that there is none of that name."""
-    found = int(find(aligned.queries, Ids.of([query_id]))[0])
+    found = find_one(aligned.queries, query_id)
     if found < 0:
         first = aligned.queries[0] if len(aligned.queries) else "none"
         where = "the judged queries" if aligned.labelled else "the runs"
@@ -84,7 +84,7 @@ def position_of(aligned: Aligned, query_id: str) -> int:
 
 
 def _document(one: Aligned, query_id: str, doc_id: str) -> int:
-    code = int(find(one.docs, Ids.of([doc_id]))[0])
+    code = find_one(one.docs, doc_id)
     if code < 0 or not (one.doc == code).any():
         raise InputError(
             f"document {doc_id!r}: expected one that a ranker returned for query {query_id!r}; found none. "
