@@ -306,7 +306,7 @@ def print_header(columns: list[str]) -> None:
 
 
 def print_table(draws: list[dict[str, Any]]) -> None:
-    """Print the coverage of every cell and rival, then of everything together under every rule."""
+    """Print the coverage of every cell and rival, by every setting, and of everything under every rule."""
     cells = list(dict.fromkeys(one["cell"] for one in draws))
     kinds: dict[str, list[str] | None] = {"each ranker": None}
     kinds |= {name: [name] for name in (UNIFORM, RRF, BEST_SINGLE, STRONGEST)}
@@ -324,12 +324,26 @@ def print_table(draws: list[dict[str, Any]]) -> None:
             rates = (c.above, c.below, c.better, c.worse)
             cells_text = " | ".join(f"{rate / c.n:.1%}" for rate in rates)
             print(f"| {cell} | {len(of_cell)} | {label} | {share(c.covered, c.n)} | {cells_text} |")
+
+    def counted(some: list[dict[str, Any]], kind: list[str] | None, rule: str) -> Count:
+        parts = [count([one], rivals_of(one, kind), rule) for one in some]
+        return Count(*np.array(parts).sum(axis=0).tolist())
+
+    print()
+    print_header(["cells with", "cells", "draws", *kinds])
+    for field in Cell._fields:
+        values = sorted({getattr(Cell.parse(cell), field) for cell in cells})
+        for value in values:
+            some = [one for one in draws if getattr(Cell.parse(one["cell"]), field) == value]
+            found = [counted(some, kind, "printed") for kind in kinds.values()]
+            shares = " | ".join(f"{c.covered / c.n:.3f}" for c in found)
+            n_cells = len({one["cell"] for one in some})
+            print(f"| {field} {value} | {n_cells} | {len(some)} | {shares} |")
     print()
     print_header(["rule", *columns])
     for rule in RULES:
         for label, kind in kinds.items():
-            parts = [count([one], rivals_of(one, kind), rule) for one in draws]
-            c = Count(*np.array(parts).sum(axis=0).tolist())
+            c = counted(draws, kind, rule)
             rates = " | ".join(f"{rate / c.n:.1%}" for rate in (c.above, c.below, c.better, c.worse))
             print(f"| {rule} | {label} | {share(c.covered, c.n)} | {rates} |")
 
