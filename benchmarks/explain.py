@@ -11,50 +11,22 @@ import time
 import numpy as np
 
 from benchmarks._bars import hold
+from benchmarks._made_up import truncated_lists
 from genm._math.parallel import n_threads
+from genm._typing import Floats
 from genm.align import Aligned
 from genm.explain import measure_worth
-from genm.ids import Ids
-from genm.normalizers import Normalizer
 
 QUERIES, RANKERS, POOL, DEPTH, RELEVANT = 200, 12, 2000, 1000, 10
 
 
 def made_up(n_rankers: int, n_queries: int) -> Aligned:
-    """Return aligned runs: each ranker returns the best documents of a pool as it sees them, through noise."""
-    rng = np.random.default_rng(0)
-    scores, retrieved, doc, relevance, counts = [], [], [], [], []
-    for _ in range(n_queries):
-        relevant = rng.permutation(POOL) < RELEVANT
-        hidden = rng.normal(size=POOL) + 2.0 * relevant
-        seen = hidden[:, None] + rng.normal(size=(POOL, n_rankers)) * (0.6 + 0.1 * np.arange(n_rankers))
-        edge = np.sort(seen, axis=0)[-DEPTH]
-        own = seen >= edge
-        rows = np.flatnonzero(own.any(axis=1))[::-1]
-        scaled = np.where(own, (seen - edge) / (seen.max(axis=0) - edge), 0.0)
-        scores.append(scaled[rows])
-        retrieved.append(own[rows])
-        doc.append(rows.astype(np.int32))
-        relevance.append(relevant[rows].astype(np.int32))
-        counts.append(len(rows))
-    stacked = np.concatenate(scores)
-    return Aligned(
-        rankers=tuple(f"r{k}" for k in range(n_rankers)),
-        queries=Ids.of([f"q{i:04}" for i in range(n_queries)]),
-        docs=Ids.of([f"d{i:06}" for i in range(POOL)]),
-        starts=np.concatenate(([0], np.cumsum(counts))),
-        doc=np.concatenate(doc),
-        raw=stacked,
-        retrieved=np.concatenate(retrieved),
-        scores=stacked,
-        normalizers=(Normalizer(),) * n_rankers,
-        depths=(None,) * n_rankers,
-        labelled=True,
-        relevance=np.concatenate(relevance),
-        unretrieved_starts=np.zeros(n_queries + 1, np.int64),
-        unretrieved=np.zeros(0, np.int32),
-        query_weights=np.ones(n_queries),
-    )
+    """Return aligned runs of rankers that differ in how well they see."""
+
+    def noise(rng: np.random.Generator) -> Floats:
+        return rng.normal(size=(POOL, n_rankers)) * (0.6 + 0.1 * np.arange(n_rankers))
+
+    return truncated_lists(n_rankers, n_queries, noise, pool=POOL, depth=DEPTH, n_relevant=RELEVANT)
 
 
 def main() -> None:

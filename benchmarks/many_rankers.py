@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 
 from benchmarks._bars import hold
+from benchmarks._made_up import truncated_lists
 from benchmarks.kernels import best
+from genm._typing import Floats
 from genm.align import Aligned
 from genm.errors import ConvergenceWarning
 from genm.evidence import gather_evidence, keep_evidence
-from genm.ids import Ids
 from genm.learn import AutoFuser, Fuser, NewtonFuser
 from genm.learn.objectives import Problem
-from genm.normalizers import Normalizer
 
 RANKERS, QUERIES, POOL, DEPTH, RELEVANT, SEED = 17, 100, 5000, 1000, 15, 0
 BARS = {"fit": 1.5, "evidence": 12.0, "bat": 10.0}
@@ -32,45 +32,17 @@ BARS = {"fit": 1.5, "evidence": 12.0, "bat": 10.0}
 
 
 def made_up(n_rankers: int, n_queries: int, seed: int = SEED) -> Aligned:
-    """Return aligned runs: each ranker returns the best documents of a pool as it sees them, through noise.
+    """Return aligned runs of rankers that differ in how well they see.
 
-    Rankers differ in how well they see, and every third shares half of its noise with the one before it.
+    Every third shares half of its noise with the one before it.
     """
-    rng = np.random.default_rng(seed)
-    scores, retrieved, doc, relevance, counts = [], [], [], [], []
-    for _ in range(n_queries):
-        relevant = rng.permutation(POOL) < RELEVANT
-        hidden = rng.normal(size=POOL) + 2.0 * relevant
-        noise = rng.normal(size=(POOL, n_rankers))
-        noise[:, 2::3] = 0.7 * noise[:, 2::3] + 0.7 * noise[:, 1 : n_rankers - 1 : 3]
-        seen = hidden[:, None] + noise * (1.0 + 0.1 * np.arange(n_rankers))
-        edge = np.sort(seen, axis=0)[-DEPTH]
-        own = seen >= edge
-        rows = np.flatnonzero(own.any(axis=1))[::-1]
-        scaled = np.where(own, (seen - edge) / (seen.max(axis=0) - edge), 0.0)
-        scores.append(scaled[rows])
-        retrieved.append(own[rows])
-        doc.append(rows.astype(np.int32))
-        relevance.append(relevant[rows].astype(np.int32))
-        counts.append(len(rows))
-    stacked = np.concatenate(scores)
-    return Aligned(
-        rankers=tuple(f"r{k}" for k in range(n_rankers)),
-        queries=Ids.of([f"q{i:04}" for i in range(n_queries)]),
-        docs=Ids.of([f"d{i:06}" for i in range(POOL)]),
-        starts=np.concatenate(([0], np.cumsum(counts))),
-        doc=np.concatenate(doc),
-        raw=stacked,
-        retrieved=np.concatenate(retrieved),
-        scores=stacked,
-        normalizers=(Normalizer(),) * n_rankers,
-        depths=(None,) * n_rankers,
-        labelled=True,
-        relevance=np.concatenate(relevance),
-        unretrieved_starts=np.zeros(n_queries + 1, np.int64),
-        unretrieved=np.zeros(0, np.int32),
-        query_weights=np.ones(n_queries),
-    )
+
+    def noise(rng: np.random.Generator) -> Floats:
+        own = rng.normal(size=(POOL, n_rankers))
+        own[:, 2::3] = 0.7 * own[:, 2::3] + 0.7 * own[:, 1 : n_rankers - 1 : 3]
+        return own * (1.0 + 0.1 * np.arange(n_rankers))
+
+    return truncated_lists(n_rankers, n_queries, noise, pool=POOL, depth=DEPTH, n_relevant=RELEVANT, seed=seed)
 
 
 def learn(aligned: Aligned, make: Callable[[], Fuser]) -> dict[str, Any]:
