@@ -116,8 +116,9 @@ class DaskEngine:
         try:
             found = self._evaluate(requests)
         except (OSError, TimeoutError, asyncio.CancelledError, concurrent.futures.CancelledError) as error:
+            said = " ".join(str(error).split())
             raise EngineError(
-                f"the cluster at {self._address} does not answer any more ({error!s:.100}). Start it, then the "
+                f"the cluster at {self._address} does not answer any more ({said:.100}). Start it, then the "
                 f"same command again: it continues from its checkpoint."
             ) from None
         return [answers for b in range(len(self._blocks)) for answers in found[b]]
@@ -214,7 +215,7 @@ def _connected(where: ClusterAddress, worker_ttl: str) -> tuple[Any, Any]:
     is_tls = where.address.startswith("tls:")
     security = Security(require_encryption=True, **given) if is_tls else None
     try:
-        return None, Client(where.address, security=security, timeout=f"{CONNECT_SECONDS}s", set_as_default=False)
+        return None, Client(where.address, security=security, timeout=f"{CONNECT_SECONDS}s")
     except (OSError, TimeoutError) as error:
         raise EngineError(
             f"cluster (--cluster) {where.address}: expected a Dask scheduler; found none that answers "
