@@ -8,6 +8,7 @@ When a worker dies, the scheduler gives its tasks to another one, which reads th
 import asyncio
 import concurrent.futures
 import threading
+import time
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -130,13 +131,16 @@ class DaskEngine:
         self._assign()
         found: dict[int, list[list[Answer]]] = {}
         pending = {b: self._submit(b, requests) for b in range(len(self._blocks))}
-        n_deaths = 0
+        n_deaths, seen = 0, time.monotonic()
         while pending:
             lost: list[int] = []
             try:
                 wait(list(pending.values()), timeout=_TICK, return_when="FIRST_COMPLETED")
             except TimeoutError:  # Dask keeps a task for a worker that never comes back, if all are away at once
                 workers = self._workers()
+                seen = time.monotonic() if workers else seen
+                if time.monotonic() > seen + _WAIT_FOR_WORKERS:
+                    raise TimeoutError(f"no worker for {_WAIT_FOR_WORKERS} s") from None
                 lost = [b for b in pending if self._worker_of.get(b) not in workers]
             for b in [b for b, future in pending.items() if future.status != "pending"]:
                 try:
