@@ -8,6 +8,7 @@ When a worker dies, the scheduler gives its tasks to another one, which reads th
 import asyncio
 import concurrent.futures
 import threading
+import time
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -121,8 +122,9 @@ class DaskEngine:
         try:
             found = self._evaluate(requests)
         except (OSError, TimeoutError, asyncio.CancelledError, concurrent.futures.CancelledError) as error:
+            said = " ".join(str(error).split())
             raise EngineError(
-                f"the cluster at {self._address} does not answer any more ({error!s:.100}). Start it, then the "
+                f"the cluster at {self._address} does not answer any more ({said:.100}). Start it, then the "
                 f"same command again: it continues from its checkpoint."
             ) from None
         return [answers for b in range(len(self._blocks)) for answers in found[b]]
@@ -134,13 +136,16 @@ class DaskEngine:
         self._assign()
         found: dict[int, list[list[Answer]]] = {}
         pending = {b: self._submit(b, requests) for b in range(len(self._blocks))}
-        n_deaths = 0
+        n_deaths, seen = 0, time.monotonic()
         while pending:
             lost: list[int] = []
             try:
                 wait(list(pending.values()), timeout=_TICK, return_when="FIRST_COMPLETED")
             except TimeoutError:  # Dask keeps a task for a worker that never comes back, if all are away at once
                 workers = self._workers()
+                seen = time.monotonic() if workers else seen
+                if time.monotonic() > seen + _WAIT_FOR_WORKERS:
+                    raise TimeoutError(f"no worker for {_WAIT_FOR_WORKERS} s") from None
                 lost = [b for b in pending if self._worker_of.get(b) not in workers]
             for b in [b for b, future in pending.items() if future.status != "pending"]:
                 try:
@@ -219,7 +224,7 @@ def _connected(where: ClusterAddress, worker_ttl: str) -> tuple[Any, Any]:
     is_tls = where.address.startswith("tls:")
     security = Security(require_encryption=True, **given) if is_tls else None
     try:
-        return None, Client(where.address, security=security, timeout=f"{CONNECT_SECONDS}s", set_as_default=False)
+        return None, Client(where.address, security=security, timeout=f"{CONNECT_SECONDS}s")
     except (OSError, TimeoutError) as error:
         raise EngineError(
             f"cluster (--cluster) {where.address}: expected a Dask scheduler; found none that answers "
