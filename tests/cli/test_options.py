@@ -99,7 +99,7 @@ class TestHelp:
 
 
 def test_usage_names_the_arguments(genm):
-    assert "Usage: genm evaluate [OPTIONS] QRELS RUN...\n" in genm("evaluate", "--help").out
+    assert "Usage: genm evaluate [OPTIONS] [QRELS] [RUN...]\n" in genm("evaluate", "--help").out
 
 
 def test_options_show_what_they_take_and_their_defaults(genm):

@@ -31,7 +31,7 @@ def test_fractions_are_read_by_a_rule_in_every_verb(fractions, genm, verb):
     outcome = genm(*command, "--grades", "from=0.5")
     assert outcome.code == 0, outcome.err
     assert "grade 0.9 became 1 by the rule from=0.5" in outcome.err
-    assert "grades: expected whole, round, times=NUMBER" in genm(*command, "--grades", "half").fault
+    assert "grades: expected whole, round, probability, times=NUMBER" in genm(*command, "--grades", "half").fault
 
 
 def test_the_rule_gives_the_same_figures_as_whole_grades(fractions, genm):

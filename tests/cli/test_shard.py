@@ -72,13 +72,13 @@ def test_what_is_refused(genm, sample, options, message):
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        (("evaluate",), "expected judgments and at least one run, or --table with --model"),
+        (("evaluate",), "Missing argument 'QRELS'"),
         (("evaluate", "--table", "t"), "expected --table and --model together"),
         (
             ("evaluate", "qrels.txt", "--table", "t", "--model", "m"),
             "--table takes the place of judgments and runs",
         ),
-        (("fuse", "--method", "rrf"), "expected at least one run, or --table with --model"),
+        (("fuse", "--method", "rrf"), "Missing argument 'RUN'"),
         (("fuse", "--table", "t", "--method", "rrf"), "expected --table and --model together"),
         (("fuse", "--table", "t", "--model", "m", "bm25.trec"), "--table takes the place of judgments and runs"),
         (("evaluate", "--table", "t", "--model", "m"), "t: expected a score table; found no manifest.json in it"),

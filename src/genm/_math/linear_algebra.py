@@ -19,7 +19,7 @@ _SWEEPS = 60
 
 def dot(x: Floats, y: Floats) -> float:
     """Return sum x y."""
-    return float(np.add.reduce(x * y))  # what sum() calls; short vectors take half as long without it
+    return float(np.add.reduce(x * y, axis=None))  # what sum() calls; short vectors take half as long without it
 
 
 def norm(x: Floats) -> float:

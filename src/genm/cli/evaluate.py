@@ -59,7 +59,7 @@ def evaluate(
         _show(output, {Path(str(model)).stem: found}, [str(m) for m in wanted], per_query=per_query)
         return
     if qrels is None or not runs:
-        raise InputError("expected judgments and at least one run, or --table with --model. See: genm evaluate -h")
+        raise options.missing_argument("QRELS" if qrels is None else "RUN", "evaluate")
     options.named_paths(runs, qrels)
     with console.progress_bars() as progress:
         judged = options.read_judgments(qrels, lenient=lenient, grades=grades, progress=progress)

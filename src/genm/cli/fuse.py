@@ -89,7 +89,7 @@ def fuse(
         console.say_notes(notes)
         return
     if not runs:
-        raise InputError("expected at least one run, or --table with --model. See: genm fuse --help")
+        raise options.missing_argument("RUN", "fuse")
     names = options.named_paths(runs, model, groups, queries)
     options.check_output(output, (*names.values(), model, groups, queries))
     _check_options(method, weights, model, normalize, depth, k)

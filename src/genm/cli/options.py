@@ -166,6 +166,17 @@ def read_query_files(
     )
 
 
+class UsageError(InputError):
+    """A call that lacks an argument; it is told as the parser of the command line tells it."""
+
+    code = "usage"
+
+
+def missing_argument(name: str, verb: str) -> UsageError:
+    """Return the refusal of a call without an argument that only --table can take the place of."""
+    return UsageError(f"Missing argument '{name}'. See: genm {verb} --help")
+
+
 def table_and_model(
     table: str | None, model: str | None, *files: str | None
 ) -> "tuple[genm.scale.ScoreTable, genm.Model]":

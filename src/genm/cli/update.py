@@ -25,7 +25,7 @@ With --groups, or --queries for a model with rules, a query also moves the weigh
 at the global weights."""
 EXAMPLES = (
     "genm update --model model.json --qrels new.qrels bm25=b.trec dense=d.trec",
-    "genm update --model m.json --qrels today.txt --seen before.txt b.trec d.trec",
+    "genm update --model m.json --qrels new.txt --seen old.txt b.trec d.trec",
     "genm update --model m.json --qrels new.qrels --groups g.tsv b.trec d.trec",
 )
 
