@@ -148,7 +148,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11.5 --g
 lock: $(VENV)/.made  ## write the lock files anew after a change of pyproject.toml or constraints.txt
 	@$(PIP) install -q -c constraints.txt uv
 	@$(COMPILE) --extra rankers --extra plots -o requirements/demo.lock
-	@$(COMPILE) --extra rankers --extra pandas --extra plots --extra postgresql --extra pyterrier --extra serve --extra sklearn --extra telemetry --group dev \
+	@$(COMPILE) --extra rankers --extra cluster --extra pandas --extra plots --extra postgresql --extra pyterrier --extra serve --extra sklearn --extra telemetry --group dev \
 	  -o requirements/dev.lock
 	@$(COMPILE) --group docs -o requirements/docs.lock
 

@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[1]
 WORK = ROOT / ".disguises"
 NOWHERE = "/dev/null/nowhere"
 """A folder that nobody can make, root included: permission bits do not bind root."""
-EXTRAS = ("rankers", "pandas", "plots", "postgresql", "pyterrier", "serve", "sklearn", "telemetry")
+EXTRAS = ("rankers", "cluster", "pandas", "plots", "postgresql", "pyterrier", "serve", "sklearn", "telemetry")
 """What `make test` installs beside the hard dependencies."""
 HIDDEN = re.compile(r"chrom(e|ium).*|google-chrome.*|node|initdb|postgres|pg_ctl|psql")
 PYTHONS = ("3.12", "3.13", "3.14")
