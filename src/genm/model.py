@@ -486,6 +486,17 @@ def _check_online(state: OnlineState, n_rankers: int, place: str) -> None:
             f"the memory after {state.n_seen} queries; found raw weights {state.raw_weights} and memory "
             f"{state.memory}. {EDITED}"
         )
+    if state.schedule == "adaptive" and state.n_seen > 0:
+        path = sum(state.memory[2:])
+        for name, total, expected in (
+            ("raw_weights", sum(state.raw_weights), 1.0),
+            ("memory", path, state.memory[1]),
+        ):
+            if not math.isclose(total, expected, rel_tol=1e-6):
+                which = "its last numbers" if name == "memory" else "the weights"
+                raise ModelError(
+                    f"{place}.{name}: expected {which} to sum to {expected:g}; found {total:g}. {EDITED}"
+                )
 
 
 def align_for_model(model: Model, runs: Mapping[str, Run], qrels: Qrels | None = None) -> Aligned:

@@ -505,7 +505,13 @@ def table_lines(
 ) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
     """Return the header, and number and cells of every further line; one with more or fewer cells is a fault."""
     lines = delimited_lines(content, separator, report)
-    header = next(lines)[1]
+    number, header = next(lines, (0, []))
+    first, line = next(((i, line) for i, line in enumerate(content.split("\n"), 1) if line.rstrip("\r")), (1, ""))
+    if number != first:  # reading leniently has left it out, but the rows mean nothing without it
+        raise report.fail(
+            first, expected="a header with the names of the columns", found=shown(line.rstrip("\r")),
+            advice="Close every quote in it.",
+        )  # fmt: skip
 
     def rows() -> Iterator[tuple[int, list[str]]]:
         for number, cells in lines:
