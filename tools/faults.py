@@ -169,6 +169,8 @@ def send_signals(tries: int, draw: random.Random, outcome: Outcome, commands: di
                 (folder / file).unlink(missing_ok=True)
                 if before is not None:
                     (folder / file).write_bytes(before)
+            # What an earlier SIGKILL left stays until a command comes to writing; one that ends before leaves it.
+            earlier = set(litter(folder / "out"))
             process = start(folder, words)
             time.sleep(draw.uniform(0.0, seconds[name] * 1.05))
             process.send_signal(kind)
@@ -188,7 +190,7 @@ def send_signals(tries: int, draw: random.Random, outcome: Outcome, commands: di
             for file, content in outputs(folder, files).items():
                 whole = content in (before, expected[name][file])
                 outcome.check(whole, f"{what}: {file} is neither old nor new")
-            left = litter(folder / "out") if kind is not signal.SIGKILL else []
+            left = sorted({*litter(folder / "out")} - earlier) if kind is not signal.SIGKILL else []
             outcome.check(not left, f"{what}: left {left}")
         for name, (words, files) in commands.items():
             done = start(folder, words)
