@@ -4,9 +4,10 @@ The names below and the packages are imported when they are first used, so that 
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 from genm.version import __version__
+
+TYPE_CHECKING = False  # as in typing, whose import takes so long that Ctrl-C in it would show a traceback
 
 if TYPE_CHECKING:
     from genm import cache as cache
