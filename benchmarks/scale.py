@@ -123,8 +123,7 @@ class Killing:
     def evaluate(self, requests):
         self.n_passes += 1
         if self.passes is None or self.n_passes in self.passes:
-            nannies = list(self.engine.cluster.workers.values())
-            pids = [one.process.pid for one in nannies if one.process is not None and one.process.is_alive()]
+            pids = self.engine.workers.pids
             if pids:
                 os.kill(pids[self.n_passes % len(pids)], self.how)
                 self.n_hit += 1
@@ -158,9 +157,7 @@ def silent(folder, options):
     found = fitted(table, stopping, newton(4))
     waited = time.monotonic() - begun
     equal = found.weights_.tobytes() == whole.weights_.tobytes()
-    for nanny in engine.cluster.workers.values():
-        if nanny.process is not None and nanny.process.is_alive():
-            os.kill(nanny.process.pid, signal.SIGKILL)
+    engine.close()
     return {"equal": equal, "stopped": stopping.n_hit, "wall_s": waited, "ttl_s": options.ttl}
 
 

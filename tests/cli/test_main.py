@@ -1,5 +1,6 @@
 """The command as a process: exit codes, pipes, terminals, start-up."""
 
+import ctypes
 import json
 import os
 import re
@@ -8,6 +9,7 @@ import signal
 import struct
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,7 @@ import genm as package
 from genm import cli
 from genm.cli.app import OF_SERVICE, VERBS, app
 from genm.cli.compilation import MESSAGE
+from genm.cli.main import _code_of_signal, _signal_again
 
 HEAVY = ("numpy", "numba", "llvmlite", "polars", "scipy", "rich", "narwhals", "pandas", "pyarrow", "matplotlib")
 WITHOUT_A_CACHE = """
@@ -25,6 +28,43 @@ sys.modules["genm.cache"] = cache = types.ModuleType("genm.cache")
 cache.cache_folder = lambda: "none"
 """
 """`genm cache` counts no entries then, but does what a test wants, and loads nothing to do so."""
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (SystemExit(143), 143),
+        (SystemExit(2), None),
+        (KeyboardInterrupt(), 130),
+        (ValueError(), None),
+    ],
+)
+def test_what_a_signal_raised_is_known_although_python_wraps_it(error, code):
+    assert _code_of_signal(error) == code
+    wrapped = RuntimeError("Error calling __set_name__")  # what becomes of it where a class is being made
+    wrapped.__cause__ = error
+    assert _code_of_signal(wrapped) == code
+
+
+@pytest.mark.parametrize(
+    ("kind", "number"), [(KeyboardInterrupt, signal.SIGINT), (SystemExit, signal.SIGTERM)], ids=["int", "term"]
+)
+def test_a_signal_in_a_call_from_c_is_sent_again(kind, number):
+    """ctypes drops what a callback raises; numba's cache of kernels is such a callback."""
+    came = threading.Event()
+    before = signal.signal(number, lambda *_: came.set())
+    hook = sys.unraisablehook
+    sys.unraisablehook = _signal_again
+    try:
+
+        def callback():
+            raise kind
+
+        ctypes.CFUNCTYPE(None)(callback)()
+        assert came.wait(10)
+    finally:
+        sys.unraisablehook = hook
+        signal.signal(number, before)
 
 
 def test_version(genm):

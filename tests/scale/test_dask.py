@@ -40,11 +40,6 @@ def learned(table, engine):
         return fit_table(FUSER.clone(), queries)
 
 
-def worker_pids(engine):
-    nannies = engine.cluster.workers.values()
-    return [nanny.process.pid for nanny in nannies if nanny.process is not None and nanny.process.is_alive()]
-
-
 class KillsWorkers:
     """An engine that kills a worker before some of its passes."""
 
@@ -54,7 +49,7 @@ class KillsWorkers:
     def evaluate(self, requests):
         self.n_passes += 1
         if self.n_passes in self.passes:
-            os.kill(worker_pids(self.engine)[0], signal.SIGKILL)
+            os.kill(self.engine.workers.pids[0], signal.SIGKILL)
             self.n_killed += 1
         return self.engine.evaluate(requests)
 

@@ -3,9 +3,6 @@
 `genm.cli.app` says when each code is used.
 """
 
-import contextlib
-import os
-import signal
 import sys
 
 FAULT, INTERRUPTED, BROKEN_PIPE, TERMINATED = 2, 130, 141, 143
@@ -13,24 +10,54 @@ FAULT, INTERRUPTED, BROKEN_PIPE, TERMINATED = 2, 130, 141, 143
 
 def run() -> None:
     """Run the command line and exit with its code."""
-    # numba would colour its own errors, for which it has colorama write escape codes to every terminal at exit
-    os.environ.setdefault("NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING", "1")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))  # half a file is taken away, as after Ctrl-C
     try:
+        # Imported here, so that an interrupt meanwhile is told in one line, too.
+        import os
+        import signal
+
+        # numba would colour its own errors, for which it has colorama write escape codes to every terminal at exit
+        os.environ.setdefault("NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING", "1")
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))  # half a file is taken away, as after Ctrl-C
+        sys.unraisablehook = _signal_again
         import typer
 
         from genm.cli.app import app
 
-        command = typer.main.get_command(app)
-    except KeyboardInterrupt:
-        sys.stderr.write("genm: interrupted\n")
-        sys.exit(INTERRUPTED)
-    try:
-        command.main(prog_name="genm")
-    except SystemExit as ended:
-        if ended.code in (INTERRUPTED, TERMINATED):
-            _leave_at_once(ended.code)
-        raise
+        typer.main.get_command(app).main(prog_name="genm")
+    except BaseException as error:
+        code = _code_of_signal(error)
+        if code is None:
+            raise
+        if code == INTERRUPTED and not isinstance(error, SystemExit):
+            sys.stderr.write("genm: interrupted\n")
+        _leave_at_once(code)
+
+
+def _code_of_signal(error: BaseException | None) -> int | None:
+    """Return the code to exit with if a signal led to this; None for all other errors and exits.
+
+    Python wraps what a signal raises in an error of its own where a class is being made.
+    """
+    while error is not None:
+        if isinstance(error, SystemExit):
+            return error.code if error.code in (INTERRUPTED, TERMINATED) else None
+        if isinstance(error, KeyboardInterrupt):
+            return INTERRUPTED
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def _signal_again(unraisable: "sys.UnraisableHookArgs") -> None:
+    """Send a signal again that came in the middle of a call from C, which drops what it raises."""
+    import os
+    import signal
+    from threading import Timer
+
+    if issubclass(unraisable.exc_type, KeyboardInterrupt | SystemExit):
+        number = signal.SIGINT if issubclass(unraisable.exc_type, KeyboardInterrupt) else signal.SIGTERM
+        Timer(0.01, os.kill, (os.getpid(), number)).start()
+    else:
+        sys.__unraisablehook__(unraisable)
 
 
 def _leave_at_once(code: int) -> None:
@@ -38,6 +65,9 @@ def _leave_at_once(code: int) -> None:
 
     What the command had begun to write is removed by now; a file appears only when it is complete.
     """
+    import contextlib
+    import os
+
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):
             stream.flush()

@@ -7,6 +7,8 @@ When a worker dies, the scheduler gives its tasks to another one, which reads th
 
 import asyncio
 import concurrent.futures
+import subprocess
+import sys
 import threading
 import time
 import uuid
@@ -89,14 +91,15 @@ class DaskEngine:
     ) -> None:
         where.check()
         self._table, self._settings, self._address = table, settings, where.address
-        self.cluster, self.client = _connected(where, worker_ttl)
+        self.scheduler, self.client = _connected(where, worker_ttl)
+        self.workers = LocalWorkers(self.client.scheduler.address, where.n_local) if where.n_local else None
         n_local = where.n_local
         if n_local is not None and settings.device == "cuda":
             self._settings = replace(settings, device=ONE_GPU_EACH)
         if memory is None and n_local is not None and settings.device == "cpu":
             memory = usable_memory() // n_local
         self._memory = memory
-        self.client.wait_for_workers(1, timeout=_WAIT_FOR_WORKERS)
+        self.client.wait_for_workers(where.n_local or 1, timeout=_WAIT_FOR_WORKERS)
         n_workers = max(1, len(self._workers()))
         self._blocks = blocks_of_shards(table.n_shards, BLOCKS_PER_WORKER * n_workers)
         self._worker_of: dict[int, str] = {}
@@ -106,6 +109,8 @@ class DaskEngine:
 
     def _assign(self) -> None:
         """Give every block a living worker; a block stays where its shards are in memory."""
+        if self.workers is not None:
+            self.workers.revive()
         workers = self._workers()
         self._worker_of = {b: worker for b, worker in self._worker_of.items() if worker in workers}
         load = dict.fromkeys(workers, 0)
@@ -142,6 +147,8 @@ class DaskEngine:
             try:
                 wait(list(pending.values()), timeout=_TICK, return_when="FIRST_COMPLETED")
             except TimeoutError:  # Dask keeps a task for a worker that never comes back, if all are away at once
+                if self.workers is not None:
+                    self.workers.revive()
                 workers = self._workers()
                 seen = time.monotonic() if workers else seen
                 if time.monotonic() > seen + _WAIT_FOR_WORKERS:
@@ -185,40 +192,73 @@ class DaskEngine:
     def close(self) -> None:
         """Disconnect, and end the processes that were started."""
         self.client.close()
-        if self.cluster is not None:
-            self.cluster.close()
+        if self.workers is not None:
+            self.workers.close()
+        if self.scheduler is not None:
+            self.scheduler.close()
+
+
+class LocalWorkers:
+    """Worker processes on this machine, which are started again when they die.
+
+    Dask's own nanny gives a worker up for good if it dies while it starts.
+    """
+
+    def __init__(self, address: str, n_workers: int) -> None:
+        self._address = address
+        self._processes = [self._start(name) for name in range(n_workers)]
+
+    def _start(self, name: int) -> "subprocess.Popen[bytes]":
+        flags = ["--name", str(name), "--host", "127.0.0.1", "--nthreads", "1", "--memory-limit", "0"]
+        flags += ["--no-nanny", "--no-dashboard", "--death-timeout", str(_WAIT_FOR_WORKERS)]
+        return subprocess.Popen(  # noqa: S603 - our own interpreter and arguments
+            [sys.executable, "-m", "distributed.cli.dask_worker", self._address, *flags],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C is for this process, which then ends its workers
+        )
+
+    @property
+    def pids(self) -> list[int]:
+        """The ids of the processes that are alive."""
+        return [process.pid for process in self._processes if process.poll() is None]
+
+    def revive(self) -> None:
+        """Start those that have died again."""
+        self._processes = [
+            process if process.poll() is None else self._start(name) for name, process in enumerate(self._processes)
+        ]
+
+    def close(self) -> None:
+        """End them all; they hold nothing that is needed again."""
+        for process in self._processes:
+            process.kill()
+            process.wait()
 
 
 def _connected(where: ClusterAddress, worker_ttl: str) -> tuple[Any, Any]:
-    """Return the cluster that was started, if any, and a client of it."""
+    """Return the scheduler that was started, if any, and a client of it."""
     try:
         import dask
         from distributed import Client, LocalCluster, Security
     except ImportError:
         raise MissingExtraError("a cluster", "cluster") from None
-    n_local = where.n_local
-    if n_local is not None:
+    if where.n_local is not None:
         started_here = {
             "distributed.scheduler.worker-ttl": worker_ttl,
             "distributed.scheduler.work-stealing": False,  # a stolen block would be read again
             "distributed.scheduler.allowed-failures": 1_000_000,  # a block is not to blame for its worker's death
-            "distributed.worker.memory.target": False,
-            "distributed.worker.memory.spill": False,
-            "distributed.worker.memory.pause": False,
-            "distributed.worker.memory.terminate": False,
         }
         dask.config.set(started_here)
-        cluster = LocalCluster(
-            n_workers=n_local,
-            threads_per_worker=1,
+        scheduler = LocalCluster(
+            n_workers=0,
             processes=True,
             host="127.0.0.1",
             dashboard_address="127.0.0.1:0",  # it has no pages without bokeh, but a port
-            worker_dashboard_address=None,
-            memory_limit=0,
             silence_logs="CRITICAL",
         )
-        return cluster, Client(cluster)
+        return scheduler, Client(scheduler)
     files = {"tls_ca_file": where.tls_ca, "tls_client_cert": where.tls_cert, "tls_client_key": where.tls_key}
     given = {name: path for name, path in files.items() if path is not None}
     is_tls = where.address.startswith("tls:")
