@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 _ROWS = 1 << 19  # rows turned into text at a time
 _FEW_ROWS = 1 << 15
 """Up to so many rows are written by Python itself: importing polars takes longer."""
-_NOT_PLAIN = re.compile(r"[\x00-\x20]")
+_NOT_PLAIN = re.compile(r"[\x00-\x20\ud800-\udfff]")
+"""White space, control characters, and what stands for bytes of a command line that are no text."""
 
 
 def write_run(run: Run, destination: Destination, *, tag: str | None = None) -> None:
