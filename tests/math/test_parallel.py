@@ -1,8 +1,10 @@
 import importlib.util
 import os
 import shutil
+import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numba
@@ -10,6 +12,7 @@ import numpy as np
 import pytest
 
 import genm
+from genm._math import parallel
 
 NOWHERE = "/dev/null/nowhere"
 """A folder that nobody can make, root included."""
@@ -127,3 +130,28 @@ def test_loading_a_kernel_does_not_load_the_compiler(tmp_path: Path) -> None:
     ]
     assert runs[0].stdout == "6.0 0\nTrue True\n12.0\n"
     assert runs[1].stdout == "6.0 1\nFalse False\n12.0\n"  # and compiling works after a load
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_waits_until_a_kernel_is_loaded(number):
+    came = []
+    before = signal.signal(number, lambda n, _: came.append(n))
+    try:
+        with parallel._signals_wait():
+            signal.raise_signal(number)
+            assert came == []
+        assert came == [number]
+        assert signal.getsignal(number) is not before
+    finally:
+        signal.signal(number, before)
+
+
+def test_signals_are_left_alone_in_other_threads():
+    before = signal.getsignal(signal.SIGINT)
+
+    def work():
+        with parallel._signals_wait():
+            return signal.getsignal(signal.SIGINT)
+
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(work).result() is before
