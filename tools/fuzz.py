@@ -446,6 +446,11 @@ def service() -> Service:
     return Service(engine)
 
 
+def fused_scores(answer: FuseAnswer) -> list[float]:
+    """Return the scores of an answer, in rows or in columns."""
+    return [score for _, score in answer.results] if answer.results is not None else list(answer.scores or ())
+
+
 def serve_changed_body(content: bytes) -> bool:
     """Decode a body as each kind of request, and do what it asks for; feedback is prepared and not learned from."""
     accepted = False
@@ -463,7 +468,7 @@ def serve_changed_body(content: bytes) -> bool:
             msgspec.json.encode(error.answer())
         else:
             accepted = True
-            if isinstance(answer, FuseAnswer) and b"null" in msgspec.json.encode(answer.results or answer.scores):
+            if isinstance(answer, FuseAnswer) and not np.isfinite(fused_scores(answer)).all():
                 raise DisagreementError(f"scores that are no numbers: {answer!r:.300}")
     return accepted
 
