@@ -1,5 +1,6 @@
 import gc
 import os
+import signal
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -38,6 +39,9 @@ NUMBERS = (
 
 
 def pytest_configure(config):
+    # A shell lets what it starts in the background ignore Ctrl-C, and so would the commands that tests interrupt.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line("markers", "numbers: holds numbers that another processor could change")
     config.addinivalue_line("markers", "needs(module): uses an optional package; skipped where it is not installed")
 

@@ -111,7 +111,8 @@ def test_sqlite_notices_a_change_during_the_pull(database, tmp_path):
 
     def change(*_):
         with opened_database(path) as connection:
-            connection.execute("INSERT INTO articles VALUES ('d9', 'red')")
+            held = connection.execute("SELECT count(*) FROM articles").fetchone()[0]
+            connection.execute("INSERT INTO articles VALUES (?, 'red')", (f"new{held}",))
 
     with pytest.raises(EngineError, match="found that it changed during the pull"):
         pull(config, QUERIES, tmp_path, progress=change)

@@ -101,7 +101,9 @@ def test_a_damaged_kernel_is_compiled_again(kernel: Kernel, suffix: str, damage:
     path.write_bytes(DAMAGES[damage](path.read_bytes()))
     assert kernel.call() == (6.0, 0)
     assert kernel.call() == (6.0, 1)
-    assert capfd.readouterr() == ("", "")
+    out, err = capfd.readouterr()
+    # a server of another test may still write to this process's standard error
+    assert (out, [line for line in err.splitlines() if "chttp2_transport" not in line]) == ("", [])
 
 
 def test_a_kernel_that_cannot_be_kept_is_used(kernel: Kernel, monkeypatch, capfd) -> None:
