@@ -556,6 +556,8 @@ def _fast(
     """
     import polars as pl
 
+    if content[:2].tobytes() in (b"x\x01", b"x\x5e", b"x\x9c", b"x\xda"):
+        return None  # so begins data packed by zlib, which polars would unpack; here it is text
     is_return, is_end = content == 13, content == 10
     if (content == 34).any() or (is_return[:-1] & ~is_end[1:]).any() or is_return[-1:].any():
         return None
@@ -569,7 +571,7 @@ def _fast(
                 text.encode(), separator=separator, has_header=has_header, infer_schema=False, new_columns=header,
                 quote_char=None, truncate_ragged_lines=False,
             )  # fmt: skip
-    except (pl.exceptions.PolarsError, _PanicError):
+    except (pl.exceptions.PolarsError, _PanicError, OSError):
         return None
     # An empty cell is null or an empty string, depending on the version of polars.
     is_gap = pl.all().fill_null("") == ""
