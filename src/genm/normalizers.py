@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from difflib import get_close_matches
-from typing import Any, Literal, TypeAlias, TypeVar, cast
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar, cast
 
 import msgspec
 import numpy as np
@@ -112,6 +112,22 @@ _SPELLINGS = {"min-max": "minmax", "z-score": "zscore", "identity": "none", "l-2
     name.lower(): name for name in (*KINDS, *ENGINES)
 }
 """Other spellings of the names, in lower case and with hyphens."""
+
+
+class ScoreRules(Protocol):
+    """The rankers, and the rules that their scores are made under: aligned runs, tables, problems and models."""
+
+    @property
+    def rankers(self) -> tuple[str, ...]:
+        """Names of the rankers."""
+
+    @property
+    def normalizers(self) -> tuple[Normalizer, ...]:
+        """The normaliser of each ranker."""
+
+    @property
+    def depths(self) -> tuple[int | None, ...]:
+        """How many documents of each ranker's list are used; None for all."""
 
 
 def normalizer_of(value: str | Normalizer) -> Normalizer:

@@ -293,10 +293,6 @@ def _gain(evidence: "genm.evidence.Evidence", name: str) -> str:
     return f"{gain.difference:+.4f} [{gain.low:+.4f}, {gain.high:+.4f}]{mark} {p:>6}"
 
 
-TableFolder = Annotated[
-    str | None,
-    typer.Option("--table", help="A table of genm shard, instead of runs and judgments.", metavar="FOLDER"),
-]
 Memory = Annotated[
     str | None,
     typer.Option("--memory", help="With --table: how much of it to keep in memory, such as 2GB.", metavar="SIZE"),
@@ -391,7 +387,7 @@ def fit(
     per_query: Annotated[
         bool, typer.Option("--per-query", help="Learn weights for each query from its features (experimental).")
     ] = False,
-    table: TableFolder = None,
+    table: options.Table = None,
     memory: Memory = None,
     cluster: Cluster = None,
     device: Device = None,

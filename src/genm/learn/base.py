@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from inspect import signature
 from textwrap import shorten
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ from genm.evaluate import AlignedEvaluator, Measure, MeasureLike, parse_measure
 from genm.fuse import fuse_runs
 from genm.learn.objectives import with_level
 from genm.model import Model, OnlineState, named_weights
-from genm.normalizers import Normalizer
+from genm.normalizers import Normalizer, ScoreRules
 from genm.records import Qrels, Run
 from genm.version import __version__
 
@@ -47,22 +47,6 @@ class Step:
     """MAP as it is measured (P1); for the label-free fuser, under its own labels."""
     weights: tuple[float, ...] = ()
     """Where this was, where the fuser tells: a distribution, or free weights as they are."""
-
-
-class Rules(Protocol):
-    """The rankers, and the rules that their scores were made under."""
-
-    @property
-    def rankers(self) -> tuple[str, ...]:
-        """The rankers' names."""
-
-    @property
-    def normalizers(self) -> tuple[Normalizer, ...]:
-        """Their normalisers."""
-
-    @property
-    def depths(self) -> tuple[int | None, ...]:
-        """How many documents of each list were used."""
 
 
 class Fuser(ABC):
@@ -192,7 +176,7 @@ class Fuser(ABC):
             online=self._online_state(),
         )
 
-    def _remember(self, made: Rules) -> None:
+    def _remember(self, made: ScoreRules) -> None:
         """Keep the rules that the scores were made under, so that serving can repeat them."""
         self.rankers_, self.normalizers_, self.depths_ = made.rankers, made.normalizers, made.depths
 

@@ -506,10 +506,11 @@ def table_lines(
     """Return the header, and number and cells of every further line; one with more or fewer cells is a fault."""
     lines = delimited_lines(content, separator, report)
     number, header = next(lines, (0, []))
-    first, line = next(((i, line) for i, line in enumerate(content.split("\n"), 1) if line.rstrip("\r")), (1, ""))
+    raw_lines = enumerate(io.StringIO(content, newline=""), 1)  # split as the reader of cells splits
+    first, line = next(((i, line) for i, line in raw_lines if line.rstrip("\r\n")), (1, ""))
     if number != first:  # reading leniently has left it out, but the rows mean nothing without it
         raise report.fail(
-            first, expected="a header with the names of the columns", found=shown(line.rstrip("\r")),
+            first, expected="a header with the names of the columns", found=shown(line.rstrip("\r\n")),
             advice="Close every quote in it.",
         )  # fmt: skip
 

@@ -15,7 +15,7 @@ from genm.fuse import fuse_scores_by_query
 from genm.grouping import Queries
 from genm.ids import Ids
 from genm.io import Destination, opened
-from genm.normalizers import Normalizer
+from genm.normalizers import ScoreRules
 from genm.progress import Progress, silent
 from genm.read import write_run
 from genm.records import Note, Run
@@ -24,20 +24,8 @@ from genm.scale.table import ScoreTable
 _READING = "reading shards"
 
 
-class FusionModel(Protocol):
+class FusionModel(ScoreRules, Protocol):
     """What is needed of a model; `genm.Model` has it."""
-
-    @property
-    def rankers(self) -> tuple[str, ...]:
-        """Names of the rankers."""
-
-    @property
-    def normalizers(self) -> tuple[Normalizer, ...]:
-        """How the scores of each ranker are normalised."""
-
-    @property
-    def depths(self) -> tuple[int | None, ...]:
-        """How many documents of each ranker are used."""
 
     def query_weights(
         self, aligned: Aligned, *, queries: Queries | None = None, groups: Mapping[str, str] | None = None

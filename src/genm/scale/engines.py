@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 from genm._math.parallel import items_run_by, n_threads, over_items
 from genm.align import Aligned
 from genm.errors import EngineError, InputError
-from genm.normalizers import Normalizer
+from genm.normalizers import ScoreRules
 from genm.progress import Progress, silent
 from genm.scale.cuda import find_device
 from genm.scale.cuda_shard import CudaShard
@@ -42,20 +42,8 @@ _UNITS = {"": 1, "B": 1} | {
 _UNKNOWN_MEMORY = 2 * 2**30
 
 
-class Table(Protocol):
+class Table(ScoreRules, Protocol):
     """What engines and learners need of a score table: `genm.scale.ScoreTable`, or any object like it."""
-
-    @property
-    def rankers(self) -> tuple[str, ...]:
-        """Names of the rankers."""
-
-    @property
-    def normalizers(self) -> tuple[Normalizer, ...]:
-        """The normaliser of each ranker."""
-
-    @property
-    def depths(self) -> tuple[int | None, ...]:
-        """How much of each ranker's list was taken."""
 
     @property
     def labelled(self) -> bool:
