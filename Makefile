@@ -126,7 +126,7 @@ fuzz: $(VENV)/.tested  ## give changed inputs to every reader (SECONDS=600, or E
 	@$(BIN)/python tools/fuzz.py --seconds $(or $(SECONDS),60) --jobs $(JOBS) $(if $(EXECUTIONS),--executions $(EXECUTIONS))
 
 faults: $(VENV)/.tested  ## kill, interrupt and starve commands, and look at what they leave (TRIES=1000)
-	@$(BIN)/python tools/faults.py --tries $(or $(TRIES),40)
+	@$(BIN)/python tools/faults.py --tries $(or $(TRIES),40) --jobs $(JOBS)
 
 docs: $(VENV)/.documented  ## build the documentation site into site/, failing on any broken link
 	@echo ">> mkdocs"

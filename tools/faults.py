@@ -1,7 +1,7 @@
 """Faults: kill, interrupt and starve commands, and look at what they leave behind.
 
     python tools/faults.py --tries 40        the short form, for every change
-    python tools/faults.py --tries 1000      the long form
+    python tools/faults.py --tries 1000      the long form; --jobs 8 sends signals to eight commands at a time
 
 Signals: each try starts a command and sends SIGKILL, SIGINT or SIGTERM at a random moment. Afterwards every output
 is absent, as it was before, or exactly what an undisturbed command writes; the exit code is a documented one; no
@@ -24,6 +24,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -166,6 +167,18 @@ def litter(folder: Path) -> list[str]:
 def is_traceback(err: bytes) -> bool:
     """Whether genm printed a traceback; one from the start of Python, before genm, is not ours."""
     return b"Traceback" in err and b"/genm/" in err
+
+
+def send_signals_from(jobs: int, tries: int, seed: int, outcome: Outcome) -> None:
+    """Interrupt commands from several threads, each in a folder of its own with a generator of its own."""
+    shares = [(tries * (job + 1)) // jobs - (tries * job) // jobs for job in range(jobs)]
+    outcomes = [Outcome() for _ in range(jobs)]
+    draws = [random.Random(f"{seed} {job}") for job in range(jobs)]  # noqa: S311
+    with ThreadPoolExecutor(jobs) as pool:
+        list(pool.map(send_signals, shares, draws, outcomes))
+    for one in outcomes:
+        outcome.tries += one.tries
+        outcome.failures += one.failures
 
 
 def send_signals(tries: int, draw: random.Random, outcome: Outcome) -> None:
@@ -346,6 +359,7 @@ def main() -> int:
     """Try everything, print what was tried, and return 1 if something failed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--tries", type=int, default=40, help="signals to send")
+    parser.add_argument("--jobs", type=int, default=1, help="commands that get signals at the same time")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     given = parser.parse_args()
     for kind in (signal.SIGINT, signal.SIGTERM):  # a shell lets what it starts in the background ignore SIGINT
@@ -356,7 +370,7 @@ def main() -> int:
     for step in steps:
         step(outcome)
         print(f"{step.__name__}: {len(outcome.failures)} failures so far", flush=True)
-    send_signals(given.tries, random.Random(given.seed), outcome)  # noqa: S311
+    send_signals_from(given.jobs, given.tries, given.seed, outcome)
     for what, n in sorted(outcome.tries.items()):
         print(f"{n:>5}  {what}")
     for text in outcome.skipped:
