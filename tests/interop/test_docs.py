@@ -68,10 +68,14 @@ def add_pyterrier(space: dict[str, Any]) -> None:
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("section", SECTIONS[1:], ids=lambda text: text.split("\n", 1)[0])
-def test_the_page_runs(section: str, space: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_page_runs(
+    section: str, space: dict[str, Any], monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
     title = section.split("\n", 1)[0]
     library = NEEDS.get(title)
-    if library is not None:
+    if library == "ranx":
+        request.getfixturevalue("ranx")
+    elif library is not None:
         pytest.importorskip(library, reason=f"{library} is not installed")
     monkeypatch.chdir(space["_folder"])
     names = dict(space)

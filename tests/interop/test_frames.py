@@ -1,4 +1,5 @@
 import builtins
+from collections import UserDict
 from typing import Any
 
 import pytest
@@ -61,8 +62,7 @@ def test_pandas_is_asked_for_by_its_extra(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_ranx_itself() -> None:
-    ranx = pytest.importorskip("ranx", reason="ranx is not installed")
+def test_ranx_itself(ranx: Any) -> None:
     run, judged = to_ranx(run_from_dict(TABLE, name="mine")), to_ranx(qrels_from_dict(GRADES))
     assert (type(run), type(judged), run.name) == (ranx.Run, ranx.Qrels, "mine")
     assert to_dict(from_ranx(run)) == TABLE
@@ -75,12 +75,22 @@ def test_ranx_is_asked_for_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
         to_ranx(run_from_dict(TABLE))
 
 
-def test_from_ranx_takes_anything_with_its_shape() -> None:
+@pytest.mark.parametrize("mapping", [dict, UserDict])
+def test_from_ranx_takes_anything_with_its_shape(mapping: Any) -> None:
+    """numba's dictionaries, which a compiled ranx fills, are mappings but no `dict`."""
+
     class Fake:
         name = "theirs"
-        run = TABLE
+        run = mapping({query: mapping(rows) for query, rows in TABLE.items()})
+
+    class FakeJudgments:
+        qrels = mapping({query: mapping(rows) for query, rows in GRADES.items()})
 
     run = from_ranx(Fake())
     assert (getattr(run, "name", None), to_dict(run)) == ("theirs", TABLE)
+    assert to_dict(from_ranx(FakeJudgments())) == GRADES
+
+
+def test_from_ranx_refuses_what_is_not_ranx() -> None:
     with pytest.raises(InputError, match=r"expected a ranx.Run or ranx.Qrels; found dict"):
         from_ranx(TABLE)
