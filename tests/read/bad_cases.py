@@ -178,7 +178,7 @@ N_MANY = 20_000
 MANY = "".join(f"q1 Q0 {i * 7919 % 99991:x}-{i} {i} {N_MANY - i} t\n" for i in range(N_MANY))
 GZIP = gzip.compress(MANY.encode())
 ZST = zstandard.compress(MANY.encode())
-BOMB = gzip.compress(b"\n" * (65 << 20))
+BOMB = gzip.compress(b"\n" * (65 << 20), compresslevel=1)
 COLUMNS = {"query_id": ["q1", "q1"], "doc_id": ["a", "b"], "score": [3.0, 2.0]}
 BEIR_TEXTS = {"d1": "T one", "d2": "two"}
 BEIR = (BEIR_TEXTS, ("q1",), {"q1": {"d1": 1}})

@@ -21,6 +21,7 @@ def browser():
     program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if program is None:
         pytest.skip("needs Chromium: apt-get install chromium")
+    sync_api.expect.set_options(timeout=60_000)  # a busy machine may need more than the usual 5 s
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
         yield browser

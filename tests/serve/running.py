@@ -67,5 +67,6 @@ class Live:
 
     def stop(self):
         self.server.should_exit = True
-        self.thread.join(10)
+        self.thread.join(60)
+        assert not self.thread.is_alive(), "the service did not stop"
         self.engine.stop()

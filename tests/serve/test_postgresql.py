@@ -32,12 +32,12 @@ def replica(address, **options):
     )
 
 
-def wait_for(condition):
-    for _ in range(500):
-        if condition():
-            return
+def wait_for(condition, seconds=60.0):
+    """Wait until something happens: a moment as a rule, much longer on a busy machine."""
+    stop_at = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < stop_at, "it did not happen"
         time.sleep(0.02)
-    raise AssertionError("it did not happen")
 
 
 def test_replicas_take_turns_and_come_to_the_bits_of_one_service(postgresql, tmp_path):
@@ -170,6 +170,7 @@ def test_the_isolation_that_a_database_has_by_default_does_not_matter(postgresql
 
 
 def test_a_connection_that_dies_in_a_transaction_leaves_nothing_and_frees_the_lock(postgresql, monkeypatch):
+    monkeypatch.setattr("genm.serve.postgresql.IDLE_MS", 600_000)  # so the lock is not freed for being held too long
     address = postgresql()
     first, second = replica(address, given=model(), rules=RULES), replica(address)
     first.feedback(judged(1))
@@ -184,9 +185,7 @@ def test_a_connection_that_dies_in_a_transaction_leaves_nothing_and_frees_the_lo
     monkeypatch.setattr(Session, "point", cut_off)
     with pytest.raises(StoreError, match="expected a store that can be written"):
         first.feedback(judged(2))
-    begun = time.monotonic()
     assert second.feedback(judged(3)).events[0].sequence == before + 1
-    assert time.monotonic() - begun < 5.0
     assert first.feedback(judged(2)).events[0].sequence == before + 2
     first.stop()
     second.stop()

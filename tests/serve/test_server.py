@@ -27,6 +27,10 @@ from genm.serve import server
 from genm.serve.http import Limits
 
 
+PATIENCE = 60.0
+"""Seconds to wait for a service on a busy machine: its first answer loads the kernels."""
+
+
 def genm(*words):
     return CliRunner(env={"COLUMNS": "80"}).invoke(app, [str(word) for word in words], prog_name="genm")
 
@@ -49,7 +53,7 @@ class Process:
 
     def stop(self, how=signal.SIGTERM):
         self.process.send_signal(how)
-        self.process.communicate(timeout=30)
+        self.process.communicate(timeout=PATIENCE)
         return self.process.returncode
 
 
@@ -64,7 +68,7 @@ def test_serving_stopping_and_going_on(folder):
     try:
         assert genm("weights", "--url", one.url).output.startswith("version 1 (the champion), 0 queries seen")
         sent = {"events": [{"key": "k", "query_id": "q", "runs": judged(1).runs, "judgments": judged(1).judgments}]}
-        assert httpx.post(f"{one.url}/v1/feedback", json=sent).json()["events"][0]["version"] == 2
+        assert httpx.post(f"{one.url}/v1/feedback", json=sent, timeout=PATIENCE).json()["events"][0]["version"] == 2
         busy = genm("serve", "run", "--store", folder / "model.sqlite")
         assert busy.exit_code == 2
         assert "another service has this store open" in busy.output
@@ -73,7 +77,7 @@ def test_serving_stopping_and_going_on(folder):
     assert code in (143, -signal.SIGTERM)
     again = Process("--store", "model.sqlite", cwd=folder)
     try:
-        assert httpx.get(f"{again.url}/v1/weights").json()["version"] == 2
+        assert httpx.get(f"{again.url}/v1/weights", timeout=PATIENCE).json()["version"] == 2
         rolled = genm("rollback", "1", "--url", again.url, "--format", "json")
         assert '"version": 1' in rolled.output
         assert (
@@ -209,20 +213,21 @@ def test_a_service_that_others_can_reach_needs_tokens(folder):
 
 
 def test_a_client_that_sends_no_headers_is_cut_off(live, monkeypatch):
+    usual = server.HEADER_SECONDS
     monkeypatch.setattr(server, "HEADER_SECONDS", 0.3)
     service = live()
     host, port = service.url.removeprefix("http://").rstrip("/").split(":")
-    with socket.create_connection((host, int(port)), 5) as connection:
+    with socket.create_connection((host, int(port)), PATIENCE) as connection:
         connection.sendall(b"POST /v1/fuse HTTP/1.1\r\nhost: x\r\nx-slow")
         begun = time.monotonic()
         assert connection.recv(100) == b""
-        assert time.monotonic() - begun < 4
+        assert time.monotonic() - begun < usual
 
 
 def test_a_client_that_sends_its_body_slowly_is_cut_off(live):
     service = live(limits=Limits(body_seconds=0.3))
     host, port = service.url.removeprefix("http://").rstrip("/").split(":")
-    with socket.create_connection((host, int(port)), 5) as connection:
+    with socket.create_connection((host, int(port)), PATIENCE) as connection:
         head = f"POST /v1/fuse HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\n"
         connection.sendall(f"{head}content-length: 1000\r\n\r\n".encode() + b'{"runs')
         answer = b""
@@ -230,7 +235,7 @@ def test_a_client_that_sends_its_body_slowly_is_cut_off(live):
             answer += part
     assert answer.startswith(b"HTTP/1.1 408")
     assert b'"code":"slow"' in answer
-    assert httpx.get(f"{service.url}healthz").status_code == 200
+    assert httpx.get(f"{service.url}healthz", timeout=PATIENCE).status_code == 200
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl, to make a certificate")
@@ -286,13 +291,13 @@ def test_a_full_disk_is_a_503(folder):
                 name: [[f"{name}-{number}-{i:04}" * 3, float(i)] for i in range(200)] for name in model().rankers
             }
             body = {"events": [{"key": f"k{number}", "query_id": "q", "runs": runs, "judgments": {"x": 1}}]}
-            answer = httpx.post(f"{url}/v1/feedback", json=body)
+            answer = httpx.post(f"{url}/v1/feedback", json=body, timeout=PATIENCE)
             statuses.append(answer.status_code)
             if answer.status_code == 200:
                 acknowledged.append(f"k{number}")
         assert set(statuses) == {200, 503}
-        assert httpx.get(f"{url}/readyz").status_code == 503
-        assert httpx.get(f"{url}/v1/weights").status_code == 200
+        assert httpx.get(f"{url}/readyz", timeout=PATIENCE).status_code == 503
+        assert httpx.get(f"{url}/v1/weights", timeout=PATIENCE).status_code == 200
     finally:
         process.kill()
         process.communicate()

@@ -207,10 +207,10 @@ def test_replicas_on_postgresql_are_one_service(postgresql):
                 one.stop()
 
         def catch_up(self):
+            stop_at = time.monotonic() + 60.0
             for one in self.replicas:
-                for _ in range(500):
-                    if one.status.sequence == self.sequence:
-                        break
+                while one.status.sequence != self.sequence:
+                    assert time.monotonic() < stop_at, "a replica does not follow"
                     time.sleep(0.01)
 
     run_state_machine_as_test(
