@@ -1,6 +1,7 @@
 import gc
 import os
 import signal
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -39,6 +40,9 @@ NUMBERS = (
 
 
 def pytest_configure(config):
+    # As in the Makefile: dozens of processes are started, and each would compile the modules it loads for itself.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
     # A shell lets what it starts in the background ignore Ctrl-C, and so would the commands that tests interrupt.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
