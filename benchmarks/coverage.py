@@ -4,6 +4,8 @@
     python -m benchmarks.coverage --cells pydocs:4:50:AP:auto,generated:8:20:AP:newton --draws 200 --output c.jsonl
     python -m benchmarks.coverage --table c.jsonl                   # what the lines of a file add up to
     python -m benchmarks.coverage --losses --draws 100 --output l.jsonl     # the losses of genm explain
+    python -m benchmarks.coverage --grid --list                     # the names of all cells
+    python -m benchmarks.coverage --grid "*:8:*" --jobs 16 --pools ranked.npz --seconds 540 --output c.jsonl
 
 A cell is POOL:RANKERS:QUERIES:MEASURE:METHOD. Each draw takes that many queries from the pool, without
 replacement, learns weights from them and computes the evidence of `genm fit`. What an interval claims to hold is
@@ -14,10 +16,14 @@ to either end is taken that much longer before it is compared with the truth. (M
 not exist there.)
 
 Pools: pydocs and merged (MC), with up to eight rankers of which some are near-copies, the top 100 of each;
-generated, 3,000 queries with rankers from good to useless. Draws that the output file holds already are not drawn
-again, so a long study can be run in parts. The candidates beside the printed interval are Student's t without the
-variance of learning ("t"), the same with Nadeau and Bengio's factor ("nb", variance times 1 + k / (k - 1)), and
-widened by 1.3 ("1.3").
+generated, 3,000 queries with rankers from good to useless. `--pools` takes them from a file of
+`benchmarks._ranked_pools`, so that a machine without the collections draws from the same lists.
+
+A draw depends on its cell and its number only, whatever `--jobs` is. Draws that the output file holds already are
+not drawn again, so a long study can be run in parts; `--seconds` begins no draw after that time.
+
+The candidates beside the printed interval are Student's t without the variance of learning ("t"), the same with
+Nadeau and Bengio's factor ("nb", variance times 1 + k / (k - 1)), and widened by 1.3 ("1.3").
 
 A wrong verdict is "better" where the truth is below 0, or "worse" where it is above. "Under a true null" is
 stricter: had the gain been 0, the verdict is wrong whenever the interval lies wholly above or wholly below the
@@ -32,18 +38,24 @@ margin.
 
 import argparse
 import json
+import multiprocessing
+import os
 import platform
+import time
 import warnings
 from collections.abc import Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from fnmatch import fnmatchcase
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import stats
 
+from benchmarks._ranked_pools import ranked_pool
 from genm.align import Aligned, align_runs, select_rankers
-from genm.collections import load_collection
 from genm.errors import ConvergenceWarning
 from genm.evaluate import AlignedEvaluator, Measure, parse_measure
 from genm.evidence import BEST_SINGLE, RRF, UNIFORM, Evidence, gather_evidence, ranker_ids, single_values
@@ -51,8 +63,6 @@ from genm.explain import measure_losses
 from genm.explain.losses import NEGLIGIBLE_LOSS
 from genm.fuse import rule_scores
 from genm.learn import make_fuser
-from genm.rankers import make_ranker, rank_collection
-from genm.records import Qrels, Run
 from genm.version import __version__
 
 SMALL = (
@@ -62,9 +72,13 @@ SMALL = (
     "generated:4:20:AP:auto",
     "generated:8:100:AP:auto",
 )
+METHODS = ("auto", "newton")
 LOSSES = ("generated:4:50:AP:auto", "pydocs:4:50:AP:auto")
 RULES = ("printed", "t", "nb", "1.3")
 STRONGEST = "strongest"
+BLOCK = 10  # so many draws of a cell in a row: a study that is stopped early has as many of each
+POOL_FILE: Path | None = None
+THREADS = ("GENM_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 class Cell(NamedTuple):
@@ -86,6 +100,15 @@ class Cell(NamedTuple):
         return ":".join(map(str, self))
 
 
+def grid() -> list[str]:
+    """Return the names of all cells of the study; MC has too few queries for 400."""
+    sizes = product(("generated", "merged", "pydocs"), (2, 4, 8), (20, 50, 100, 400))
+    kept = [size for size in sizes if size[0] != "merged" or size[2] < 400]
+    return [
+        str(Cell(*size, measure, method)) for size in kept for measure in ("AP", "nDCG@10") for method in METHODS
+    ]
+
+
 class Pool:
     """Queries to draw from, with the values of everything that needs no learning on all of them."""
 
@@ -104,47 +127,9 @@ class Pool:
 
 
 @cache
-def runs_of(pool: str) -> tuple[dict[str, Run], Qrels]:
-    """Return eight runs, the most useful first, and the judgments."""
-    if pool == "generated":
-        return generated()
-    collection = load_collection(pool)
-    rankers = {
-        "bm25": make_ranker("bm25"),
-        "lsa": make_ranker("lsa"),
-        "tfidf": make_ranker("tfidf"),
-        "plsi": make_ranker("plsi"),
-        "bm25, b=.2": make_ranker("bm25", b=0.2),
-        "tfidf, log": make_ranker("tfidf", tf="log"),
-        "lsa, 20": make_ranker("lsa", n_factors=(20,)),
-        "bm25, k1=3": make_ranker("bm25", k1=3.0),
-    }
-    return rank_collection(collection, rankers, top=100), collection.qrels
-
-
-def generated(*, n_queries: int = 3000, n_docs: int = 60, seed: int = 1) -> tuple[dict[str, Run], Qrels]:
-    """Return made-up runs: a document's score is its relevance, as far as the ranker sees it, plus shared noise."""
-    rng = np.random.default_rng(seed)
-    strength = np.array([1.0, 0.8, 0.6, 0.5, 0.3, 0.2, 0.9, 0.0])
-    runs: list[dict[str, dict[str, float]]] = [{} for _ in strength]
-    qrels: dict[str, dict[str, int]] = {}
-    for q in range(n_queries):
-        relevant = np.arange(n_docs) < min(1 + rng.geometric(0.3), n_docs // 2)
-        seen = (strength + rng.normal(0.0, 0.5, len(strength))) * rng.lognormal(0.0, 0.5)
-        noise = 0.6 * rng.normal(size=(n_docs, 1)) + rng.normal(size=(n_docs, len(strength)))
-        scores, ids = relevant[:, None] * seen + noise, [f"d{i:02}" for i in rng.permutation(n_docs)]
-        query_id = f"q{q:05}"
-        qrels[query_id] = {ids[i]: 1 for i in np.flatnonzero(relevant).tolist()}
-        for k, run in enumerate(runs):
-            top = np.argsort(-scores[:, k], kind="stable")[:30].tolist()
-            run[query_id] = {ids[i]: float(scores[i, k]) for i in top}
-    return {f"r{k}": Run.from_dict(run, name=f"r{k}") for k, run in enumerate(runs)}, Qrels.from_dict(qrels)
-
-
-@cache
 def pool_of(name: str, n_rankers: int, measure: str) -> Pool:
     """Return the pool with the first of its rankers; queries without relevant documents are left out."""
-    runs, qrels = runs_of(name)
+    runs, qrels = ranked_pool(name, POOL_FILE)
     aligned = align_runs({run: runs[run] for run in list(runs)[:n_rankers]}, qrels, normalize="minmax")
     return Pool(aligned.select(np.flatnonzero(aligned.n_relevant() > 0)), parse_measure(measure))
 
@@ -258,13 +243,57 @@ def ends(evidence: Evidence, rival: str) -> dict[str, Any]:
     return {"estimate": middle, "printed": [gain.low, gain.high], **others}
 
 
-def lines_of(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the draws that a file holds."""
+def lines_of(path: Path, kind: str) -> Iterator[dict[str, Any]]:
+    """Yield the draws of a kind that a file holds, without a last line that was cut short."""
     if path.exists():
-        for line in path.read_text(encoding="utf-8").splitlines():
+        *lines, rest = path.read_text(encoding="utf-8").split("\n")
+        if rest:
+            print(f"{path}: the last line has no end and is left out", flush=True)
+        for line in lines:
             found = json.loads(line)
-            if "cell" in found:
+            if kind in found:
                 yield found
+
+
+def cut_last_line(path: Path) -> None:
+    """Take away what comes after the last end of a line, so that the next line can follow."""
+    if path.exists():
+        content = path.read_bytes()
+        whole = content.rfind(b"\n") + 1
+        if whole < len(content):
+            os.truncate(path, whole)
+
+
+DRAW = {"rivals": draw, "losses": draw_losses}
+
+
+def _start_worker(pool_file: Path | None) -> None:
+    global POOL_FILE
+    POOL_FILE = pool_file
+    warnings.simplefilter("ignore", ConvergenceWarning)
+
+
+def _draw_in_worker(kind: str, cell: str, number: int) -> dict[str, Any]:
+    started = time.process_time()
+    found = DRAW[kind](Cell.parse(cell), number)
+    return {**found, "cpu_s": round(time.process_time() - started, 2)}
+
+
+def drawn(tasks: list[tuple[str, str, int]], *, jobs: int, seconds: float | None) -> Iterator[dict[str, Any]]:
+    """Yield the draws as they are done, by so many processes with one thread each; begin none after `seconds`."""
+    os.environ |= dict.fromkeys(THREADS, "1")  # the processes inherit them, and are started below
+    ends = time.monotonic() + (float("inf") if seconds is None else seconds)
+    context, left = multiprocessing.get_context("spawn"), iter(tasks)
+    with ProcessPoolExecutor(jobs, context, _start_worker, (POOL_FILE,)) as workers:
+        running: set[Future[dict[str, Any]]] = set()
+        while True:
+            while len(running) < jobs and time.monotonic() < ends and (task := next(left, None)) is not None:
+                running.add(workers.submit(_draw_in_worker, *task))
+            if not running:
+                return
+            done, running = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                yield future.result()
 
 
 class Count(NamedTuple):
@@ -349,31 +378,49 @@ def print_table(draws: list[dict[str, Any]]) -> None:
 
 
 def main() -> None:
+    global POOL_FILE
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--losses", action="store_true", help="of what is lost without each ranker")
     parser.add_argument("--cells", help=f"default: {','.join(SMALL)}; of losses: {','.join(LOSSES)}")
+    parser.add_argument("--grid", nargs="?", const="*", help='all cells of the study, or those like "pydocs:8:*"')
+    parser.add_argument("--list", action="store_true", help="only print the names of the cells")
     parser.add_argument("--draws", type=int, default=20)
     parser.add_argument("--first", type=int, default=0, help="number of the first draw, which seeds it")
+    parser.add_argument("--jobs", type=int, default=1, help="processes, of one thread each")
+    parser.add_argument("--seconds", type=float, help="begin no draw after so many seconds")
+    parser.add_argument("--pools", type=Path, help="the file of benchmarks._ranked_pools")
     parser.add_argument("--output", type=Path, help="JSON lines; what is there already is not drawn again")
-    parser.add_argument("--table", type=Path, help="only add up the lines of this file")
+    parser.add_argument("--table", type=Path, nargs="+", help="only add up the lines of these files")
     options = parser.parse_args()
-    warnings.simplefilter("ignore", ConvergenceWarning)
-    draw_one, show = (draw_losses, print_losses) if options.losses else (draw, print_table)
+    kind, show = ("losses", print_losses) if options.losses else ("rivals", print_table)
     cells = options.cells.split(",") if options.cells else LOSSES if options.losses else SMALL
+    if options.grid is not None:
+        cells = [cell for cell in grid() if fnmatchcase(cell, options.grid)]
+    if options.list:
+        print("\n".join(cells))
+        return
     if options.table is not None:
-        show(list(lines_of(options.table)))
+        lines = [line for path in options.table for line in lines_of(path, kind)]
+        show(list({(line["cell"], line["draw"]): line for line in lines}.values()))
         return
     print(json.dumps({"genm": __version__, "machine": platform.machine(), "draws": options.draws}), flush=True)
-    found = [] if options.output is None else list(lines_of(options.output))
+    found = [] if options.output is None else list(lines_of(options.output, kind))
     done = {(one["cell"], one["draw"]) for one in found}
-    for cell in map(Cell.parse, cells):
-        for number in range(options.first, options.first + options.draws):
-            if (str(cell), number) in done:
-                continue
-            found.append(draw_one(cell, number))
-            if options.output is not None:
-                with options.output.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(found[-1]) + "\n")
+    numbers = range(options.first, options.first + options.draws)
+    blocks = [numbers[start : start + BLOCK] for start in range(0, len(numbers), BLOCK)]
+    tasks = [(cell, number) for block in blocks for cell in cells for number in block]
+    left = [(kind, *task) for task in tasks if task not in done]
+    POOL_FILE = options.pools
+    if options.output is not None:
+        cut_last_line(options.output)
+    n_new = 0
+    for one in drawn(left, jobs=options.jobs, seconds=options.seconds):
+        n_new += 1
+        found.append(one)
+        if options.output is not None:
+            with options.output.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(one) + "\n")
+    print(f"{n_new} draws made, {len(left) - n_new} of {len(tasks)} left", flush=True)
     show(found)
 
 
