@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 from problems import QuickExact, made_up
-from sklearn.base import clone
 
 from genm import errors
 from genm.align import renormalize
@@ -205,12 +204,23 @@ def test_stopping_at_the_limit_is_said(make: Callable[..., Fuser]) -> None:
 @every_fuser
 def test_parameters_make_the_same_fuser_again(make: Callable[..., Fuser], fitted: Any) -> None:
     fuser = fitted(make)
-    for copied in (fuser.clone(), clone(fuser), type(fuser)().set_params(**fuser.get_params())):
-        assert type(copied) is type(fuser)
-        assert {name: str(value) for name, value in copied.get_params().items()} == {
-            name: str(value) for name, value in fuser.get_params().items()
-        }
-        assert not [name for name in vars(copied) if name.endswith("_")]
+    for copied in (fuser.clone(), type(fuser)().set_params(**fuser.get_params())):
+        check_copy(copied, fuser)
+
+
+@every_fuser
+def test_scikit_learn_makes_the_same_fuser_again(make: Callable[..., Fuser], fitted: Any) -> None:
+    base = pytest.importorskip("sklearn.base", reason="scikit-learn is not installed")
+    check_copy(base.clone(fitted(make)), fitted(make))
+
+
+def check_copy(copied: Fuser, fuser: Fuser) -> None:
+    """The same class and parameters, and nothing learned."""
+    assert type(copied) is type(fuser)
+    assert {name: str(value) for name, value in copied.get_params().items()} == {
+        name: str(value) for name, value in fuser.get_params().items()
+    }
+    assert not [name for name in vars(copied) if name.endswith("_")]
 
 
 @every_fuser

@@ -16,9 +16,8 @@ from genm.learn import NewtonFuser
 from genm.learn.table import TableQueries, fit_table, settings_for
 from genm.scale import ClusterAddress, DaskEngine, Request, ThreadEngine
 
-pytest.importorskip("distributed")
 # Dask warns of files and connections that are still open when a killed worker's place is taken
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.needs("distributed"), pytest.mark.filterwarnings("ignore")]
 
 FUSER = NewtonFuser(starts=[(1.0, 1.0, 1.0)])
 

@@ -135,18 +135,18 @@ def test_a_table_of_files_is_what_align_runs_gives(tmp_path_factory: pytest.Temp
 
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a.trec, b.trec and qrels.txt: 60 queries, shuffled, with some faults that only get noted."""
+    """A folder with a.trec, b.trec and qrels.txt: 36 queries, shuffled, with some faults that only get noted."""
     folder, draw = tmp_path_factory.mktemp("inputs"), np.random.default_rng(5)
     for name in ("a", "b"):
         scores = {
             f"q{q}": {f"doc{d}": float(draw.normal()) for d in draw.choice(40, 12, replace=False)}
-            for q in range(60)
+            for q in range(36)
         }
         write_run(run_of(scores, name), folder / f"{name}.trec")
         shuffled(folder / f"{name}.trec", 1)
     lines = (folder / "a.trec").read_text()
     (folder / "a.trec").write_text("# a comment\n" + lines + lines.splitlines()[-1] + "\n")
-    grades = {f"q{q}": {f"doc{d}": int(draw.integers(-1, 3)) for d in range(5)} for q in range(3, 70)}
+    grades = {f"q{q}": {f"doc{d}": int(draw.integers(-1, 3)) for d in range(5)} for q in range(3, 46)}
     write_qrels(qrels_of(grades), folder / "qrels.txt")
     return folder
 
@@ -170,12 +170,12 @@ def whole(inputs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_what_was_left_out_is_told(whole: Path) -> None:
     notes = {(note.code, note.count): note.text for note in ScoreTable.open(whole).notes}
     assert ("comment-lines", 1) in notes
-    assert "3 of 60 queries have no judgments and are skipped, the first is" in notes["unjudged-queries", 3]
+    assert "3 of 36 queries have no judgments and are skipped, the first is" in notes["unjudged-queries", 3]
     assert (
-        "no run returned anything for 10 of 67 queries, the first is 'q60'"
+        "no run returned anything for 10 of 43 queries, the first is 'q36'"
         in notes["queries-without-documents", 10]
     )
-    assert "row 721 (from 1, comments not counted): document" in notes["duplicate-kept-max", 1]
+    assert "row 433 (from 1, comments not counted): document" in notes["duplicate-kept-max", 1]
     assert any(code == "negative-grade" for code, _ in notes)
 
 
@@ -342,16 +342,16 @@ def test_float32_notes_scores_that_become_equal(tmp_path: Path) -> None:
 
 def test_lines_of_errors_are_those_of_the_whole_file(inputs: Path, tmp_path: Path) -> None:
     lines = (inputs / "b.trec").read_text().splitlines()
-    lines[500] = "q1 Q0 doc1 1 much b"
+    lines[300] = "q1 Q0 doc1 1 much b"
     (tmp_path / "b.trec").write_text("\n".join(lines))
     runs = {"a": inputs / "a.trec", "b": tmp_path / "b.trec"}
-    with pytest.raises(FormatError, match=r'b.trec:501: expected a decimal number as score; found "much"'):
+    with pytest.raises(FormatError, match=r'b.trec:301: expected a decimal number as score; found "much"'):
         write_table(runs, inputs / "qrels.txt", tmp_path / "table", **SMALL)
     assert not (tmp_path / "table").exists()  # the same input would fail again
     table = write_table(runs, inputs / "qrels.txt", tmp_path / "table", **SMALL, lenient=True)
     (note,) = [note for note in table.notes if note.code == "not-a-number"]
-    assert "b.trec:501: expected a decimal number" in note.text
-    with pytest.raises(FormatError, match=r"a.trec, row 721 .*: expected each document once per query"):
+    assert "b.trec:301: expected a decimal number" in note.text
+    with pytest.raises(FormatError, match=r"a.trec, row 433 .*: expected each document once per query"):
         write_table([inputs / "a.trec"], None, tmp_path / "strict", memory=20_000)
 
 

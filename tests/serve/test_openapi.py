@@ -7,6 +7,7 @@ import os
 import random
 import time
 from collections import Counter
+from contextlib import nullcontext, suppress
 
 import pytest
 
@@ -18,8 +19,6 @@ from hypothesis.errors import Unsatisfiable
 from serve.cases import judged
 
 from genm.serve.app import Application
-
-schemathesis = pytest.importorskip("schemathesis", reason="needs schemathesis")
 
 CASES = int(os.environ.get("GENM_TESTS_SCHEMA_CASES", "8"))
 
@@ -41,14 +40,18 @@ def first_beats(monkeypatch):
 
 @pytest.mark.filterwarnings("ignore")
 def test_no_request_fails_the_service(start, first_beats):
+    schemathesis = pytest.importorskip("schemathesis", reason="needs schemathesis")
     service = start()
     service.feedback(*(judged(number) for number in range(5)))
     schema = schemathesis.openapi.from_asgi("/openapi.json", service.http.app)
     begun, asked = time.monotonic(), []
+    modes = schemathesis.GenerationMode
     for found in schema.get_all_operations():
         operation = found.ok()
-        for mode in (schemathesis.GenerationMode.POSITIVE, schemathesis.GenerationMode.NEGATIVE):
-            run(operation, mode, asked)
+        for mode in (modes.POSITIVE, modes.NEGATIVE):
+            # where nothing that the operation takes can be wrong, there is no wrong request
+            with suppress(Unsatisfiable) if mode == modes.NEGATIVE else nullcontext():
+                run(operation, mode, asked)
     counts = dict(sorted(Counter(asked).items()))
     print(f"{len(asked):,} requests in {time.monotonic() - begun:.0f} s, by status: {counts}")
     assert max(counts) < 500
@@ -75,10 +78,7 @@ def run(operation, mode, asked):
         if answer.status_code >= 400:
             assert set(answer.json()["error"]) == {"code", "place", "expected", "found", "advice", "message"}
 
-    try:
-        ask()
-    except Unsatisfiable:
-        assert mode == schemathesis.GenerationMode.NEGATIVE  # nothing that the operation takes can be wrong
+    ask()
 
 
 def mutated(draw: random.Random, text: bytes) -> bytes:
