@@ -91,9 +91,11 @@ contract: $(VENV)/.tested
 	@echo ">> import contract"
 	@$(BIN)/lint-imports
 
-# Kernels are compiled while the checks run: otherwise each of pytest's processes would compile them for itself.
+# Kernels, and in a fresh clone the tests with what they import, are compiled while the checks run: otherwise each of
+# pytest's processes would compile them for itself.
 kernels: $(VENV)/.tested
 	@$(BIN)/python -m genm.cli.warmup exact
+	@[ -d tests/__pycache__ ] || $(BIN)/python -m pytest -qq --collect-only > /dev/null || true
 
 unit: $(VENV)/.tested
 	@echo ">> pytest, tests in random order: make unit SEED=$(SEED) runs them in this order again"

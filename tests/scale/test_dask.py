@@ -29,9 +29,11 @@ def table(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def engine(table):
-    found = DaskEngine(table, settings_for(FUSER, table), ClusterAddress("local:2"), memory=2**20)
-    yield found
-    found.close()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("genm.scale.cluster._WAIT_FOR_WORKERS", 600)  # seconds; a busy machine starts them slowly
+        found = DaskEngine(table, settings_for(FUSER, table), ClusterAddress("local:2"), memory=2**20)
+        yield found
+        found.close()
 
 
 def learned(table, engine):
