@@ -19,7 +19,7 @@ from genm.scale import ClusterAddress, DaskEngine, Request, ThreadEngine
 # Dask warns of files and connections that are still open when a killed worker's place is taken
 pytestmark = [pytest.mark.needs("distributed"), pytest.mark.filterwarnings("ignore")]
 
-FUSER = NewtonFuser(starts=[(1.0, 1.0, 1.0)])
+FUSER = NewtonFuser(starts=[(1.0, 1.0, 1.0)], max_iter=3)  # 14 passes instead of 96: each is a round of messages
 
 
 @pytest.fixture(scope="module")
