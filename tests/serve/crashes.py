@@ -79,8 +79,8 @@ def start_child(place, life):
 def one_life(path, life, seconds, *, after_first):
     """Let a child write for some time, kill it, and return what it acknowledged.
 
-    The time counts from the start, where the child may have written nothing, or from its first acknowledgement, which
-    a busy machine brings late.
+    The time counts from the start, where the child may have written nothing, or from its first acknowledgement,
+    which a busy machine brings late.
     """
     child, reading = start_child(path, life)
     if after_first:

@@ -26,7 +26,6 @@ from genm.model import save_model
 from genm.serve import server
 from genm.serve.http import Limits
 
-
 PATIENCE = 60.0
 """Seconds to wait for a service on a busy machine: its first answer loads the kernels."""
 
