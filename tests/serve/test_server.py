@@ -315,3 +315,4 @@ def test_the_garbage_collector_is_left_as_it_was():
         assert gc.get_freeze_count() == 0
     finally:
         gc.set_threshold(*before)
+        gc.freeze()  # conftest.py has done so, to spare the tests that follow
