@@ -235,8 +235,12 @@ def _no_ordinary_user() -> str:
         return "the suite is not run by root in any case"
     if shutil.which("setpriv") is None:
         return "setpriv is not installed"
-    enter = [*_ordinary_user().prefix, sys.executable, "-c", f"import os, genm; print(os.listdir({str(ROOT)!r}))"]
-    return "" if _answer(enter, {}) else "an ordinary user may not enter the folder of Python or of the checkout"
+    start = f"import os, subprocess, sys, genm; os.listdir({str(ROOT)!r}); "
+    start += "print(subprocess.run([sys.executable, '-c', 'import genm']).returncode)"  # as tests start processes
+    enter = [*_ordinary_user().prefix, sys.executable, "-c", start]
+    if _answer(enter, {}) == "0":
+        return ""
+    return f"an ordinary user may not enter the folder of {Path(sys.executable).resolve()} or of the checkout"
 
 
 def _bare() -> Disguise:
@@ -265,7 +269,17 @@ def _make_bare() -> None:
 
 
 def _no_python(name: str) -> str:
-    return "" if _answer([name, "-c", "print('here')"], {}) == "here" else f"{name} is not installed"
+    return "" if _interpreter(name) else f"{name} is not installed"
+
+
+def _interpreter(name: str) -> str:
+    """Return an interpreter on the path, or one that pyenv has installed; "" where there is none that works."""
+    installed = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
+    version = name.removeprefix("python")
+    for found in (name, *sorted(map(str, installed.glob(f"{version}.*/bin/{name}")), reverse=True)):
+        if _answer([found, "-c", "print('here')"], {}) == "here":
+            return found
+    return ""
 
 
 def _lowest(folder: Path) -> Path:
@@ -281,7 +295,7 @@ def _no_extras(folder: Path) -> Path:
 
 def _with_extras(python: str, folder: Path) -> Path:
     constraints = (ROOT / "constraints.txt").read_text("utf-8")
-    return _environment(folder, python, constraints, [f".[{','.join(EXTRAS)}]"], _tools())
+    return _environment(folder, _interpreter(python), constraints, [f".[{','.join(EXTRAS)}]"], _tools())
 
 
 def _project() -> dict:
@@ -298,8 +312,10 @@ def _lower_bounds(extras: Sequence[str]) -> dict[str, str]:
     wanted = [*project["dependencies"], *(one for name in extras for one in project["optional-dependencies"][name])]
     found: dict[str, str] = {}
     for requirement in wanted:
-        name, _, lowest = requirement.partition(">=")
-        if lowest and _numbers(lowest) > _numbers(found.get(name, "0")):
+        if (bound := re.match(r"([\w.-]+)(?:\[[^]]*\])?\s*>=\s*([\d.]+)", requirement)) is None:
+            continue
+        name, lowest = bound.groups()  # what follows leaves out some versions, or some systems
+        if _numbers(lowest) > _numbers(found.get(name, "0")):
             found[name] = lowest
     return found
 
