@@ -25,7 +25,7 @@ from genm._typing import Floats
 from genm.align import Aligned, select_rankers
 from genm.errors import InputError
 from genm.evaluate import Measure
-from genm.evidence.crossval import check_folds, cross_validate, measure_queries
+from genm.evidence.crossval import check_folds, measure_queries
 from genm.learn import find_method, make_fuser
 from genm.learn.auto import (
     FOLD_TOLERANCE,
@@ -229,6 +229,22 @@ class _Learned(NamedTuple):
     shrinkage: Shrinkage | None
 
 
+class SubsetTable(NamedTuple):
+    """What every query reaches with a subset of the rankers."""
+
+    held_out: Floats
+    """Under the weights learned without the query's fold."""
+    training: Floats
+    """Under weights learned with the query: the mean over the other folds."""
+
+
+def split_by_fold(by_fold: Floats, fold: NDArray[np.int64]) -> SubsetTable:
+    """Return the values of a subset from (folds, queries) values under the weights learned without each fold."""
+    held_out = by_fold[fold, np.arange(len(fold))]
+    more = (by_fold - held_out).sum(axis=0) / (len(by_fold) - 1)  # exactly 0 where all folds agree
+    return SubsetTable(held_out, held_out + more)
+
+
 class SharedRefits:
     """Held-out values of subsets, each learned on the queries outside a fold and measured inside it."""
 
@@ -261,18 +277,25 @@ class SharedRefits:
         self._whole: list[_Learned] = []
         """What all rankers together learned, fold by fold."""
 
-    def values(self, subsets: Sequence[int]) -> list[Floats]:
-        """Return for each subset the held-out value of every query; it depends on nothing that was asked before."""
+    def values(self, subsets: Sequence[int]) -> list[SubsetTable]:
+        """Return for each subset what every query reaches; it depends on nothing that was asked before."""
         if not self._whole:  # the subsets start from what all rankers learn
             everyone = self._prepare(self._everyone)
             self._whole = over_items(lambda f: self._learn(everyone, f), range(len(self._folds)))
         tasks = over_items(self._prepare, subsets)
-        jobs = [(task, f) for task in tasks for f in range(len(self._folds))]
-        found = over_items(lambda job: self._held_out(*job), jobs)
-        values = [np.zeros(self._n_queries) for _ in tasks]  # a query with no relevant document counts 0
-        for (number, f), held_out in zip(product(range(len(tasks)), range(len(self._folds))), found, strict=True):
-            values[number][self._kept[self._folds[f][1]]] = held_out
-        return values
+        n_folds = len(self._folds)
+        found = over_items(lambda job: self._measure(*job), list(product(tasks, range(n_folds))))
+        return [self._table(found[begin : begin + n_folds]) for begin in range(0, len(found), n_folds)]
+
+    def _table(self, by_fold: list[Floats]) -> SubsetTable:
+        """Return the values of a subset, from those of the kept queries under the weights of every fold."""
+        fold = np.empty(len(self._kept), np.int64)
+        for f, (_, inside) in enumerate(self._folds):
+            fold[inside] = f
+        table = SubsetTable(np.zeros(self._n_queries), np.zeros(self._n_queries))
+        for part, of_kept in zip(table, split_by_fold(np.array(by_fold), fold), strict=True):
+            part[self._kept] = of_kept  # a query with no relevant document counts 0
+        return table
 
     def _padded(self, weights: Floats) -> Floats:
         """Return vectors of weights as they are searched: with parts for negative weights, all 0, if need be."""
@@ -318,13 +341,12 @@ class SharedRefits:
             shrinkage, _ = choose_shrinkage(train, simple, refit, folds=INNER_FOLDS, repeats=1, seed=1)
         return _Learned(end, shrink_safely(weights, shrinkage, simple.targets, train), shrinkage)
 
-    def _held_out(self, task: _Task, f: int) -> Floats:
-        """Return the measure of the queries of a fold under the weights learned without them."""
-        inside = self._folds[f][1]
+    def _measure(self, task: _Task, f: int) -> Floats:
+        """Return the measure of every query with a relevant document under the weights learned without a fold."""
         if task.subset.bit_count() == 1:
-            return np.asarray(task.simple.values[0, inside])
+            return np.asarray(task.simple.values[0])
         learned = self._whole[f] if task.subset == self._everyone else self._learn(task, f)
-        return task.view.select(inside).per_query(learned.weights)
+        return task.view.per_query(learned.weights)
 
 
 class SubsetValues:
@@ -349,7 +371,7 @@ class SubsetValues:
         self.aligned, self.measure, self.method = aligned, measure, method
         self.folds, self.seed = check_folds(min(folds, max(n, 2)), n), seed
         self._progress = progress
-        self._known: dict[int, Floats] = {0: np.zeros(n)}
+        self._known = {0: SubsetTable(np.zeros(n), np.zeros(n))}
         self._refits: SharedRefits | None = None
         self._make: Callable[[], Any] = lambda: make_fuser(method, **options_for(method, measure, signs))
         self._make()  # refuses an unknown method, or a measure it cannot maximise, before the work
@@ -375,6 +397,10 @@ class SubsetValues:
 
     def per_query(self, subset: int) -> Floats:
         """Return the held-out value of every query."""
+        return self.table(subset).held_out
+
+    def table(self, subset: int) -> SubsetTable:
+        """Return the held-out and the training value of every query."""
         if subset not in self._known:
             self.learn([subset])
         return self._known[subset]
@@ -400,11 +426,15 @@ class SubsetValues:
         if todo:
             self._progress("learning subsets", len(todo), len(todo))
 
-    def _from_scratch(self, subset: int) -> Floats:
+    def _from_scratch(self, subset: int) -> SubsetTable:
         some = select_rankers(self.aligned, self.names(subset))
         if len(some.rankers) == 1:  # nothing to learn
-            return measure_queries(some, np.ones(1), self.measure)
-        return cross_validate(self._make, some, self.measure, folds=self.folds, seed=self.seed).per_query
+            alone = measure_queries(some, np.ones(1), self.measure)
+            return SubsetTable(alone, alone)
+        fold = fold_of_queries(len(some.queries), self.folds, self.seed)
+        fits = (self._make().fit(some.select(np.flatnonzero(fold != f))) for f in range(self.folds))
+        by_fold = [measure_queries(fuser.prepare(some), fuser.weights_, self.measure) for fuser in fits]
+        return split_by_fold(np.array(by_fold), fold)
 
 
 def options_for(method: str, measure: Measure, signs: Signs = "positive") -> dict[str, Any]:
