@@ -4,6 +4,7 @@
     python -m benchmarks.coverage --cells pydocs:4:50:AP:auto,generated:8:20:AP:newton --draws 200 --output c.jsonl
     python -m benchmarks.coverage --table c.jsonl                   # what the lines of a file add up to
     python -m benchmarks.coverage --losses --draws 100 --output l.jsonl     # the losses of genm explain
+    python -m benchmarks.coverage --shapley --draws 100 --output s.jsonl    # its Shapley values
     python -m benchmarks.coverage --grid --list                     # the names of all cells
     python -m benchmarks.coverage --grid "*:8:*" --jobs 16 --pools ranked.npz --seconds 540 --output c.jsonl
 
@@ -33,7 +34,8 @@ truth; the two shares stand in the columns "above" and "below". Each should be a
 the mean on the rest of the pool of the weights learned from the drawn queries with all rankers, less that of the
 weights learned without the ranker. "joint" is the share of draws in which the joint intervals of all rankers hold.
 Wrong verdicts: "keep" where the truth is not above 0, "hurts" where it is, "not needed" where it is above the
-margin.
+margin. `--shapley` does it for the Shapley values, whose truth comes from the weights of every subset. "t" is
+Student's interval without the variance of learning here too.
 """
 
 import argparse
@@ -59,8 +61,9 @@ from genm.align import Aligned, align_runs, select_rankers
 from genm.errors import ConvergenceWarning
 from genm.evaluate import AlignedEvaluator, Measure, parse_measure
 from genm.evidence import BEST_SINGLE, RRF, UNIFORM, Evidence, gather_evidence, ranker_ids, single_values
-from genm.explain import measure_losses
+from genm.explain import Figure, measure_losses, measure_worth, shapley_values
 from genm.explain.losses import NEGLIGIBLE_LOSS
+from genm.explain.subsets import members_of
 from genm.fuse import rule_scores
 from genm.learn import make_fuser
 from genm.version import __version__
@@ -73,7 +76,13 @@ SMALL = (
     "generated:8:100:AP:auto",
 )
 METHODS = ("auto", "newton")
-LOSSES = ("generated:4:50:AP:auto", "pydocs:4:50:AP:auto")
+LOSSES = (
+    "generated:4:50:AP:auto",
+    "pydocs:4:50:AP:auto",
+    "generated:4:20:AP:auto",
+    "merged:4:50:AP:auto",
+    "generated:8:50:AP:auto",
+)
 RULES = ("printed", "t", "nb", "1.3")
 STRONGEST = "strongest"
 BLOCK = 10  # so many draws of a cell in a row: a study that is stopped early has as many of each
@@ -154,11 +163,10 @@ def draw(cell: Cell, number: int) -> dict[str, Any]:
 
 
 @cache
-def pool_without(name: str, n_rankers: int, measure: str, left_out: int) -> Pool:
-    """Return the pool without one of its rankers, and without the documents that only that one returned."""
+def pool_of_subset(name: str, n_rankers: int, measure: str, subset: int) -> Pool:
+    """Return the pool with some of its rankers, and without the documents that only the others returned."""
     whole = pool_of(name, n_rankers, measure).aligned
-    names = [ranker for k, ranker in enumerate(whole.rankers) if k != left_out]
-    return Pool(select_rankers(whole, names), parse_measure(measure))
+    return Pool(select_rankers(whole, [whole.rankers[k] for k in members_of(subset)]), parse_measure(measure))
 
 
 def drawn_queries(cell: Cell, number: int, n_all: int) -> tuple[np.ndarray, np.ndarray]:
@@ -168,60 +176,103 @@ def drawn_queries(cell: Cell, number: int, n_all: int) -> tuple[np.ndarray, np.n
     return inside, np.setdiff1d(np.arange(n_all), inside)
 
 
+class Truth:
+    """What subsets of the rankers, learned from the queries of a draw, reach on the rest of the pool."""
+
+    def __init__(self, cell: Cell, number: int) -> None:
+        pool = pool_of(cell.pool, cell.n_rankers, cell.measure)
+        self.n_all = len(pool.aligned.queries)
+        self._cell, (self._inside, self._outside) = cell, drawn_queries(cell, number, self.n_all)
+        self.drawn = pool.aligned.select(self._inside)
+        self.everyone = (1 << cell.n_rankers) - 1
+
+    @cache  # noqa: B019 - lives as long as one draw
+    def mean(self, subset: int) -> float:
+        """Return the mean of a subset; no rankers are worth 0."""
+        if subset == 0:
+            return 0.0
+        cell = self._cell
+        of = pool_of_subset(cell.pool, cell.n_rankers, cell.measure, subset)
+        options = {"measure": cell.measure} if cell.method == "auto" else {}
+        weights = np.ones(1)
+        if subset.bit_count() > 1:
+            weights = make_fuser(cell.method, **options).fit(of.aligned.select(self._inside)).weights_
+        return float(of.values(weights)[self._outside].mean())
+
+
 def draw_losses(cell: Cell, number: int) -> dict[str, Any]:
     """Return one draw: for every ranker the loss without it, its intervals, the verdict, and the truth."""
-    pool = pool_of(cell.pool, cell.n_rankers, cell.measure)
-    n_all = len(pool.aligned.queries)
-    inside, outside = drawn_queries(cell, number, n_all)
-    options = {"measure": cell.measure} if cell.method == "auto" else {}
-
-    def true_mean(of: Pool) -> float:
-        fuser = make_fuser(cell.method, **options).fit(of.aligned.select(inside))
-        return float(of.values(fuser.weights_)[outside].mean())
-
-    found = measure_losses(
-        pool.aligned.select(inside), method=cell.method, measure=parse_measure(cell.measure), folds=5
-    )
-    everyone = true_mean(pool)
+    truth = Truth(cell, number)
+    found = measure_losses(truth.drawn, method=cell.method, measure=parse_measure(cell.measure), folds=5)
+    held_out = found.left_out.held_out
     rows = {
         part.name: {
-            "truth": everyone - true_mean(pool_without(cell.pool, cell.n_rankers, cell.measure, k)),
-            "estimate": part.loss.value,
-            "printed": [part.loss.low, part.loss.high],
-            "joint": [part.loss.joint_low, part.loss.joint_high],
+            "truth": truth.mean(truth.everyone) - truth.mean(truth.everyone & ~(1 << k)),
+            **figure_ends(part.loss, held_out[0] - held_out[k + 1]),
             "verdict": found.verdicts[part.name],
         }
         for k, part in enumerate(found.rankers)
     }
-    return {"cell": str(cell), "draw": number, "n_all": n_all, "losses": rows}
+    return {"cell": str(cell), "draw": number, "n_all": truth.n_all, "losses": rows}
+
+
+def draw_shapley(cell: Cell, number: int) -> dict[str, Any]:
+    """Return one draw: for every ranker the Shapley value, its intervals and the truth."""
+    truth = Truth(cell, number)
+    found = measure_worth(truth.drawn, method=cell.method, measure=cell.measure, folds=5)
+    true_values = shapley_values(cell.n_rankers, lambda subset: np.array(truth.mean(subset)))
+    rows = {
+        part.name: {"truth": float(true_values[k]), **figure_ends(part.shapley, None)}
+        for k, part in enumerate(found.rankers)
+    }
+    return {"cell": str(cell), "draw": number, "n_all": truth.n_all, "shapley": rows}
+
+
+def figure_ends(figure: Figure, differences: np.ndarray | None) -> dict[str, Any]:
+    """Return the estimate and its intervals; Student's where the differences of all queries are given."""
+    found = {
+        "estimate": figure.value,
+        "printed": [figure.low, figure.high],
+        "joint": [figure.joint_low, figure.joint_high],
+    }
+    if differences is not None:
+        n = len(differences)
+        half = float(stats.t.ppf(0.975, n - 1) * differences.std(ddof=1) / np.sqrt(n))
+        found["t"] = [figure.value - half, figure.value + half]
+    return found
 
 
 def print_losses(draws: list[dict[str, Any]]) -> None:
-    """Print the coverage of the losses, cell by cell."""
+    """Print the coverage of losses or Shapley values, cell by cell."""
     wrong = {"keep": "wrong: keep", "hurts": "wrong: hurts", "not needed": "wrong: not needed"}
-    print_header(["cell", "draws", "each ranker alone", "above", "below", "joint", *wrong.values(), "undecided"])
+    columns = ["each ranker alone", "above", "below", "joint", "t alone", *wrong.values(), "undecided"]
+    print_header(["cell", "draws", *columns, "bias"])
     for cell in dict.fromkeys(one["cell"] for one in draws):
         of_cell = [one for one in draws if one["cell"] == cell]
-        alone, joint, mistakes, undecided = [], [], [], 0
+        sides: dict[str, list[tuple[bool, bool]]] = {"printed": [], "t": []}
+        joint, verdicts, errors = [], [], []
         for one in of_cell:
             longer = np.sqrt(one["n_all"] / (one["n_all"] - Cell.parse(cell).n_queries))
-            holds = []
-            for row in one["losses"].values():
-                truth, verdict = row["truth"], row["verdict"]
-                sides = {rule: _sides(row["estimate"], row[rule], truth, longer) for rule in ("printed", "joint")}
-                alone.append(sides["printed"])
-                holds.append(not any(sides["joint"]))
-                right = {"keep": truth > 0.0, "hurts": truth < 0.0, "not needed": truth <= NEGLIGIBLE_LOSS}
-                mistakes.append(verdict if not right.get(verdict, True) else "")
-                undecided += verdict == "undecided"
-            joint.append(all(holds))
-        n = len(alone)
-        above, below = np.array(alone).sum(axis=0).tolist()
-        rates = [f"{mistakes.count(verdict) / n:.1%}" for verdict in wrong]
+            rows = list((one.get("losses") or one["shapley"]).values())
+            for rule, found in sides.items():
+                found += [_sides(row["estimate"], row[rule], row["truth"], longer) for row in rows if rule in row]
+            joint.append(not any(any(_sides(row["estimate"], row["joint"], row["truth"], longer)) for row in rows))
+            verdicts += [_judged(row) for row in rows]
+            errors += [row["estimate"] - row["truth"] for row in rows]
+        n, (above, below) = len(verdicts), np.array(sides["printed"]).sum(axis=0).tolist()
+        rates = [f"{verdicts.count(verdict) / n:.1%}" for verdict in (*wrong, "undecided")]
+        student = share(sum(not any(one) for one in sides["t"]), n) if sides["t"] else "-"
         print(
             f"| {cell} | {len(of_cell)} | {share(n - above - below, n)} | {above / n:.1%} | {below / n:.1%} "
-            f"| {share(sum(joint), len(joint))} | {' | '.join(rates)} | {undecided / n:.1%} |"
+            f"| {share(sum(joint), len(joint))} | {student} | {' | '.join(rates)} | {np.mean(errors):+.4f} |"
         )
+
+
+def _judged(row: dict[str, Any]) -> str:
+    """Return the verdict of a row if it is wrong or undecided; else nothing."""
+    truth, verdict = row["truth"], row.get("verdict", "")
+    right = {"keep": truth > 0.0, "hurts": truth < 0.0, "not needed": truth <= NEGLIGIBLE_LOSS, "undecided": False}
+    return "" if right.get(verdict, True) else verdict
 
 
 def _sides(estimate: float, interval: list[float], truth: float, longer: float) -> tuple[bool, bool]:
@@ -264,7 +315,7 @@ def cut_last_line(path: Path) -> None:
             os.truncate(path, whole)
 
 
-DRAW = {"rivals": draw, "losses": draw_losses}
+DRAW = {"rivals": draw, "losses": draw_losses, "shapley": draw_shapley}
 
 
 def _start_worker(pool_file: Path | None) -> None:
@@ -381,7 +432,10 @@ def main() -> None:
     global POOL_FILE
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--losses", action="store_true", help="of what is lost without each ranker")
-    parser.add_argument("--cells", help=f"default: {','.join(SMALL)}; of losses: {','.join(LOSSES)}")
+    parser.add_argument("--shapley", action="store_true", help="of the Shapley values")
+    parser.add_argument(
+        "--cells", help=f"default: {','.join(SMALL)}; of losses and Shapley values: {','.join(LOSSES)}"
+    )
     parser.add_argument("--grid", nargs="?", const="*", help='all cells of the study, or those like "pydocs:8:*"')
     parser.add_argument("--list", action="store_true", help="only print the names of the cells")
     parser.add_argument("--draws", type=int, default=20)
@@ -392,8 +446,9 @@ def main() -> None:
     parser.add_argument("--output", type=Path, help="JSON lines; what is there already is not drawn again")
     parser.add_argument("--table", type=Path, nargs="+", help="only add up the lines of these files")
     options = parser.parse_args()
-    kind, show = ("losses", print_losses) if options.losses else ("rivals", print_table)
-    cells = options.cells.split(",") if options.cells else LOSSES if options.losses else SMALL
+    kind = "losses" if options.losses else "shapley" if options.shapley else "rivals"
+    show = print_table if kind == "rivals" else print_losses
+    cells = options.cells.split(",") if options.cells else SMALL if kind == "rivals" else LOSSES
     if options.grid is not None:
         cells = [cell for cell in grid() if fnmatchcase(cell, options.grid)]
     if options.list:

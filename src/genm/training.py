@@ -150,7 +150,7 @@ class Trained:
             fuser = _without_proof(self.fuser)
             kept = keep_evidence(self._in_memory(), fuser, self.evidence, seed=self.seed, progress=progress)
             losses = self.losses(progress=progress)
-            self._kept = kept if losses is None else replace(kept, without=losses.per_query)
+            self._kept = kept if losses is None else replace(kept, without=losses.left_out)
         return self._kept
 
     def losses(self, *, progress: Progress = silent) -> Losses | None:

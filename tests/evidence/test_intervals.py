@@ -5,7 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genm.evidence.intervals import GainIntervals, best_by_fold, counted, learning_variance
+from genm._math.significance import student_interval
+from genm.evidence.intervals import (
+    GainIntervals,
+    best_by_fold,
+    counted,
+    fold_learning_variance,
+    intervals_with_learning,
+    learning_variance,
+)
 
 N = 40
 
@@ -38,6 +46,58 @@ def test_the_constants_are_those_of_a_quadratic_measure() -> None:
     missing = (held_out - truth).var() - within
     formula = learning_variance(float((train - held_out).mean()), n_free + 1, k)
     assert formula == pytest.approx(missing, rel=0.05)
+    by_fold = 0.5 * (others**2).sum(axis=2).mean(axis=1)  # each fold's weights on the queries they come from
+    from_folds = fold_learning_variance(float(by_fold.mean()), float(held_out.mean()), n_free + 1, k)
+    assert from_folds == pytest.approx(formula, rel=0.01)
+
+
+@pytest.mark.parametrize("shared", [0.0, 0.5, 1.0])
+def test_the_loss_without_a_ranker_varies_by_at_most_the_sum(shared: float) -> None:
+    """Simulate two learned systems whose gradients are correlated; one of them has a direction less."""
+    rng = np.random.default_rng(1)
+    k, n_fold, n_free, draws = 5, 4, 3, 20_000
+    y = rng.normal(size=(draws, k, n_free)) / np.sqrt(n_fold)
+    own = rng.normal(size=(draws, k, n_free - 1)) / np.sqrt(n_fold)
+    without = shared * y[..., 1:] + np.sqrt(1.0 - shared**2) * own
+    errors, formula = [], 0.0
+    for gradients in (y, without):
+        every = gradients.mean(axis=1)
+        others = (k * every[:, None] - gradients) / (k - 1)
+        held_out = ((gradients * others).sum(axis=2) - 0.5 * (others**2).sum(axis=2)).mean(axis=1)
+        training = 0.5 * (others**2).sum(axis=2).mean(axis=1)
+        errors.append(held_out + 0.5 * (every**2).sum(axis=1))
+        n_rankers = gradients.shape[2] + 1
+        formula += fold_learning_variance(float(training.mean()), float(held_out.mean()), n_rankers, k)
+    common = 1.0 + 2.0 * (n_free - 1) * (1.0 - shared**2)  # directions that do not cancel
+    within = common / (n_fold * k) / (n_fold * (k - 1))
+    missing = float((errors[0] - errors[1]).var() - within)
+    assert missing == pytest.approx(formula * common / (2 * n_free - 1), rel=0.1)
+    assert missing < 1.05 * formula
+
+
+@given(
+    st.lists(st.floats(-1.0, 1.0), min_size=3, max_size=30),
+    st.floats(0.0, 0.1),
+    st.floats(0.5, 0.99),
+    st.floats(-0.5, 0.5),
+)
+def test_intervals_with_learning(values: list[float], learning: float, confidence: float, shift: float) -> None:
+    """They hold the mean, are never narrower than Student's, and turn and move with the differences."""
+    column = np.round(np.array(values), 6)[:, None]
+    low, high = intervals_with_learning(column, confidence, np.array([learning]))
+    student = student_interval(column, confidence)
+    slack = 1e-9
+    assert low[0] - slack <= column.mean() <= high[0] + slack
+    assert low[0] <= student[0][0] + slack
+    assert high[0] >= student[1][0] - slack
+    turned = intervals_with_learning(-column, confidence, np.array([learning]))
+    assert (turned[0][0], turned[1][0]) == pytest.approx((-high[0], -low[0]), abs=slack)
+    moved = intervals_with_learning(column + shift, confidence, np.array([learning]))
+    if column.any() and (column + shift).any():
+        assert (moved[0][0], moved[1][0]) == pytest.approx((low[0] + shift, high[0] + shift), abs=slack)
+    wider = intervals_with_learning(column, confidence, np.array([learning + 0.01]))
+    assert wider[0][0] <= low[0]
+    assert wider[1][0] >= high[0]
 
 
 @given(optimism=st.floats(-1.0, 1.0), n_rankers=st.integers(1, 9), n_folds=st.integers(2, 20))

@@ -8,6 +8,7 @@ from scipy import stats
 from genm.evaluate import parse_measure
 from genm.explain import SubsetValues, choose_exhaustively, choose_greedily
 from genm.explain.subset_choice import joint_interval
+from genm.explain.subsets import SubsetTable
 from genm.formatting import listed
 
 AP = parse_measure("AP")
@@ -17,6 +18,10 @@ AP = parse_measure("AP")
 def values():
     """Two rankers that need each other, and one that knows nothing."""
     return SubsetValues(made_up(5, quality=(0.8, 0.8, 0.0), n_queries=40), measure=AP)
+
+
+def tables(known):
+    return {subset: SubsetTable(row, row) for subset, row in known.items()}
 
 
 def test_what_knows_nothing_is_left_out(values):
@@ -44,7 +49,8 @@ def test_a_few_large_losses_count(values, monkeypatch):
     whole, some = np.full(40, 0.5), np.full(40, 0.501)
     some[::5] = 0.1
     assert stats.wilcoxon(some - whole).pvalue > 0.05
-    monkeypatch.setattr(values, "_known", {**values._known, 0b111: whole, **dict.fromkeys(range(1, 7), some)})
+    known = {0b111: whole, **dict.fromkeys(range(1, 7), some)}
+    monkeypatch.setattr(values, "_known", {**values._known, **tables(known)})
     assert choose_exhaustively(values, confidence=0.95).rankers == ("r0", "r1", "r2")
     assert choose_greedily(values, confidence=0.95).rankers == ("r0", "r1", "r2")
 
@@ -54,7 +60,7 @@ def test_every_subset_of_a_size_is_tested(values, monkeypatch):
     whole, noise = np.full(40, 0.5), np.linspace(-0.1, 0.1, 40)
     surely, perhaps, far = whole - 0.001, whole - 0.004 + noise, whole - 0.3 + 0.1 * noise
     known = {0b111: whole, 0b011: surely, 0b101: perhaps, 0b110: far, 0b001: far, 0b010: far, 0b100: far}
-    monkeypatch.setattr(values, "_known", {**values._known, **known})
+    monkeypatch.setattr(values, "_known", {**values._known, **tables(known)})
     for choose in (choose_greedily, choose_exhaustively):
         assert choose(values, confidence=0.95).rankers == ("r0", "r2")
 
@@ -68,8 +74,10 @@ def test_the_bound_allows_for_the_looks(values):
     lost = values.per_query(0b111) - values.per_query(0b011)
     found = choose_exhaustively(values, confidence=0.95)
     t = stats.t.ppf(1 - 0.05 / (2 * 6), 39)
-    assert found.bound == pytest.approx(lost.mean() + t * lost.std(ddof=1) / np.sqrt(40))
-    low, high = joint_interval(lost[:, None], 0.95, 1)
+    learning = values.learning_variance(0b111) + values.learning_variance(0b011)
+    assert learning > 0.0
+    assert found.bound == pytest.approx(lost.mean() + t * np.sqrt(lost.var(ddof=1) / 40 + learning))
+    low, high = joint_interval(lost[:, None], 0.95, 1, np.array([learning]))
     assert low[0] < lost.mean() < high[0] < found.bound
 
 

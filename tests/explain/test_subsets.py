@@ -12,12 +12,36 @@ from genm.errors import InputError
 from genm.evaluate import parse_measure
 from genm.evidence.crossval import cross_validate, measure_queries
 from genm.explain import SubsetValues
-from genm.explain.subsets import SharedRefits, Views, members_of
+from genm.explain.subsets import SharedRefits, Views, members_of, split_by_fold
 from genm.learn import BoostFuser
 from genm.learn.auto import AutoFuser
 from genm.learn.objectives import Problem, beta_of
 
 AP = parse_measure("AP")
+
+
+def held_out(refits, subsets):
+    return [table.held_out for table in refits.values(subsets)]
+
+
+@pytest.mark.parametrize("method", ["auto", "newton", "enm"])
+def test_training_values_are_those_of_the_folds_that_learned_from_the_query(method):
+    """Held out the weights do worse; a ranker alone learns nothing; of equal values the mean is that value."""
+    aligned = made_up(3, n_queries=24)
+    values = SubsetValues(aligned, method=method, measure=AP, folds=4)
+    assert values.training_mean(7) == pytest.approx(values.table(7).training.mean())
+    assert values.training_mean(7) > values.mean(7)
+    assert (values.table(2).training == values.table(2).held_out).all()
+    assert values.learning_variance(7) > values.learning_variance(2) == values.learning_variance(0) == 0.0
+
+
+def test_values_by_fold_are_split_into_held_out_and_training():
+    by_fold = np.array([[0.1, 0.2, 0.3], [0.4, 0.5, 0.6], [0.7, 0.8, 0.9]])
+    table = split_by_fold(by_fold, np.array([0, 1, 2]))
+    assert table.held_out.tolist() == [0.1, 0.5, 0.9]
+    assert table.training == pytest.approx([0.55, 0.5, 0.45])
+    same = split_by_fold(np.full((5, 3), 0.1), np.array([0, 3, 4]))
+    assert (same.training == same.held_out).all()
 
 
 def test_other_methods_are_cross_validated_as_they_are():
@@ -73,14 +97,14 @@ def test_refusals():
 
 def test_a_subset_of_one_is_that_ranker():
     aligned = made_up(0, n_queries=10)
-    for k, values in enumerate(SharedRefits(aligned, AP, folds=3).values([1, 2, 4])):
+    for k, values in enumerate(held_out(SharedRefits(aligned, AP, folds=3), [1, 2, 4])):
         assert np.allclose(values, measure_queries(aligned, np.eye(3)[k], AP))
 
 
 @pytest.mark.parametrize("measure", ["AP", "nDCG@10"])
 def test_what_is_learned_comes_close_to_auto(measure):
     aligned, wanted = made_up(6, n_queries=40), parse_measure(measure)
-    [values] = SharedRefits(aligned, wanted, folds=4, seed=1).values([7])
+    [values] = held_out(SharedRefits(aligned, wanted, folds=4, seed=1), [7])
     auto = cross_validate(aligned, lambda: AutoFuser(measure=wanted), wanted, folds=4, seed=1)
     assert alike(values, auto.per_query)
     best_single = max(measure_queries(aligned, unit, wanted).mean() for unit in np.eye(3))
@@ -91,11 +115,11 @@ def test_what_is_learned_comes_close_to_auto(measure):
 def test_weights_of_any_sign_come_close_to_auto(measure):
     """The third ranker prefers documents that are not relevant, so that only a negative weight makes use of it."""
     aligned, wanted = made_up(6, quality=(0.8, 0.6, -0.7), n_queries=40), parse_measure(measure)
-    values, without = SharedRefits(aligned, wanted, folds=4, seed=1, signs="any").values([7, 3])
+    values, without = held_out(SharedRefits(aligned, wanted, folds=4, seed=1, signs="any"), [7, 3])
     auto = cross_validate(aligned, lambda: AutoFuser(measure=wanted, signs="any"), wanted, folds=4, seed=1)
     assert alike(values, auto.per_query)
     assert values.mean() > without.mean() + 0.02
-    [positive] = SharedRefits(aligned, wanted, folds=4, seed=1).values([7])
+    [positive] = held_out(SharedRefits(aligned, wanted, folds=4, seed=1), [7])
     assert values.mean() > positive.mean() + 0.02
 
 
@@ -110,56 +134,56 @@ def test_the_gradient_of_weights_of_any_sign_is_that_of_their_parts():
 
 def test_documents_leave_with_their_ranker(short_lists):
     """A subset is learned and measured as if the others had never been given."""
-    [values] = SharedRefits(short_lists, AP, folds=3).values([0b101])
+    [values] = held_out(SharedRefits(short_lists, AP, folds=3), [0b101])
     own = select_rankers(short_lists, ["r0", "r2"])
-    [there] = SharedRefits(own, AP, folds=3).values([0b11])
+    [there] = held_out(SharedRefits(own, AP, folds=3), [0b11])
     assert len(own.doc) < len(short_lists.doc)
     assert alike(values, there)  # climbs begin elsewhere
     for k, name in enumerate(short_lists.rankers):
-        [values] = SharedRefits(short_lists, AP, folds=3).values([1 << k])
+        [values] = held_out(SharedRefits(short_lists, AP, folds=3), [1 << k])
         assert np.allclose(values, measure_queries(select_rankers(short_lists, [name]), np.ones(1), AP))
 
 
 def test_a_store_of_its_own_or_shared_is_all_one():
     aligned = made_up(2, n_queries=18)
-    shared = SharedRefits(aligned, AP, folds=3).values([0b011])[0]
-    own = SharedRefits(select_rankers(aligned, ["r0", "r1"]), AP, folds=3).values([0b11])[0]
+    shared = held_out(SharedRefits(aligned, AP, folds=3), [0b011])[0]
+    own = held_out(SharedRefits(select_rankers(aligned, ["r0", "r1"]), AP, folds=3), [0b11])[0]
     assert alike(shared, own)  # climbs begin elsewhere
 
 
 def test_nothing_depends_on_what_was_asked_before():
     aligned = made_up(3, n_queries=20)
-    at_once = SharedRefits(aligned, AP, folds=3).values([7, 3, 5, 6])
+    at_once = held_out(SharedRefits(aligned, AP, folds=3), [7, 3, 5, 6])
     one_by_one = SharedRefits(aligned, AP, folds=3)
     for subset, values in zip([6, 3, 7, 5], [at_once[i] for i in (3, 1, 0, 2)], strict=True):
-        assert (one_by_one.values([subset])[0] == values).all()
+        assert (held_out(one_by_one, [subset])[0] == values).all()
 
 
 def test_shrinking_is_an_option_that_is_read():
     aligned = made_up(7, n_queries=20)
-    held = SharedRefits(aligned, AP, folds=3).values([7])[0]
-    free = SharedRefits(aligned, AP, folds=3, shrinks=False).values([7])[0]
+    held = held_out(SharedRefits(aligned, AP, folds=3), [7])[0]
+    free = held_out(SharedRefits(aligned, AP, folds=3, shrinks=False), [7])[0]
     assert not np.allclose(held, free)
 
 
 def test_two_queries_get_uniform_weights():
     """One training query cannot be cross-validated, and `auto` then keeps uniform weights unless they are worse."""
     aligned = made_up(7, n_queries=2)
-    [values] = SharedRefits(aligned, AP).values([7])
+    [values] = held_out(SharedRefits(aligned, AP), [7])
     auto = cross_validate(aligned, AutoFuser, AP, folds=2)
     assert np.allclose(values, auto.per_query)
 
 
 def test_two_folds_leave_training_queries_to_choose_from():
     aligned = made_up(7, n_queries=12)
-    assert SharedRefits(aligned, AP, folds=2).values([7])[0].shape == (12,)
+    assert held_out(SharedRefits(aligned, AP, folds=2), [7])[0].shape == (12,)
 
 
 def test_queries_without_a_relevant_document_teach_nothing_and_count_nothing():
     aligned = made_up(3, n_queries=8)
     query = np.repeat(np.arange(8), np.diff(aligned.starts))
     poor = replace(aligned, relevance=np.where(query < 5, 0, aligned.relevance).astype(np.int32))
-    [values] = SharedRefits(poor, AP, folds=5).values([7])
+    [values] = held_out(SharedRefits(poor, AP, folds=5), [7])
     assert not values[:5].any()
     assert (values[5:] > 0).all()
     with pytest.raises(InputError, match="1 query with a relevant document: expected at least 2"):
@@ -169,9 +193,9 @@ def test_queries_without_a_relevant_document_teach_nothing_and_count_nothing():
 def test_with_many_rankers_subsets_shrink_as_the_whole_does(monkeypatch):
     """And what is learned so is worth about the same."""
     aligned = made_up(4, quality=(1.0, 0.8, 0.6, 0.4), n_queries=30)
-    chosen = SharedRefits(aligned, AP).values([0b1111, 0b0111, 0b1001])
+    chosen = held_out(SharedRefits(aligned, AP), [0b1111, 0b0111, 0b1001])
     monkeypatch.setattr("genm.explain.subsets.CHOOSE_UP_TO", 3)
-    shared = SharedRefits(aligned, AP).values([0b1111, 0b0111, 0b1001])
+    shared = held_out(SharedRefits(aligned, AP), [0b1111, 0b0111, 0b1001])
     assert (shared[0] == chosen[0]).all()
     for one, other in zip(chosen[1:], shared[1:], strict=True):
         assert not (one == other).all()

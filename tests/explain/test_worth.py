@@ -14,7 +14,14 @@ from genm.align import Aligned, align_runs, select_rankers
 from genm.errors import InputError
 from genm.evaluate import parse_measure
 from genm.explain import SubsetValues, explain_model, gains_by_query, measure_worth, model_losses
-from genm.explain.worth import growing_sets, sampled_orders, sampled_values, shapley_values
+from genm.explain.worth import (
+    growing_sets,
+    sampled_factors,
+    sampled_orders,
+    sampled_values,
+    shapley_factors,
+    shapley_values,
+)
 from genm.learn import BoostFuser
 from genm.learn.auto import AutoFuser
 from genm.model import load_model, save_model
@@ -207,6 +214,18 @@ def test_values_of_sums_are_sums_of_values():
     one, other = game(4, 1), game(4, 2)
     both = shapley_values(4, lambda members: 2.0 * one(members) - other(members))
     assert np.allclose(both, 2.0 * shapley_values(4, one) - shapley_values(4, other))
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.integers(1, 5), st.integers(0, 10**6))
+def test_factors_of_the_worths_give_the_values(n_players, seed):
+    worth = game(n_players, seed)
+    orders = sampled_orders(n_players, 6, seed)
+    exact, sampled = shapley_values(n_players, worth), sampled_values(n_players, worth, orders).mean(axis=0)
+    for factors, values in ((shapley_factors(n_players), exact), (sampled_factors(n_players, orders), sampled)):
+        for own, value in zip(factors, values, strict=True):
+            assert np.allclose(sum(factor * worth(members) for members, factor in own.items()), value)
+            assert sum(own.values()) == pytest.approx(0.0, abs=1e-12)
 
 
 def test_a_case_worked_by_hand():

@@ -126,13 +126,13 @@ def _n_extreme(differences: Floats, flip: NDArray[np.integer]) -> Ints:
 
 
 def student_interval(
-    differences: Floats, confidence: float, *, further_variance: float = 0.0
+    differences: Floats, confidence: float, *, further_variance: Floats | float = 0.0
 ) -> tuple[Floats, Floats]:
     """Return the ends of Student's confidence intervals of the mean differences.
 
-    `further_variance` is what the means vary by beyond the spread of the queries, such as the variance of weights
-    that were learned from few queries. Without it an interval leaves out 0 exactly where `student` gives a p-value
-    below 1 - confidence.
+    `further_variance`, one for all columns or one for each, is what the means vary by beyond the spread of the
+    queries, such as the variance of weights that were learned from few queries. Without it an interval leaves out 0
+    exactly where `student` gives a p-value below 1 - confidence.
     """
     n, n_columns = differences.shape
     if n < 2:

@@ -21,7 +21,15 @@ from genm.evidence.evidence import (
 )
 from genm.evidence.intervals import CRITERION, counted
 from genm.evidence.query_weights import GLOBAL, QueryWeightsEvidence, gate_evidence, group_evidence
-from genm.evidence.resampling import FewerQueries, Kept, Refits, keep_evidence, learn_from_fewer, refit_resampled
+from genm.evidence.resampling import (
+    FewerQueries,
+    Kept,
+    LeftOut,
+    Refits,
+    keep_evidence,
+    learn_from_fewer,
+    refit_resampled,
+)
 from genm.evidence.storage import evidence_path, load_evidence, mismatch, save_evidence
 from genm.evidence.table import gather_table_evidence, keep_table_evidence
 from genm.learn.base import GivenFuser
@@ -40,6 +48,7 @@ __all__ = [
     "GivenFuser",
     "HeldOut",
     "Kept",
+    "LeftOut",
     "Outcome",
     "QueryWeightsEvidence",
     "Refits",

@@ -26,6 +26,18 @@ of which k / (k - 1) parts of (K - 1) v^2 / n^2 show in the spread of the differ
 with 5 folds 1.09 optimism^2 / (K - 1): what `learning_variance` returns. It fades as 1 / n^2, the queries' own
 variance as 1 / n.
 
+Without another fit, optimism shows in the folds alone: the mean of a fold's weights on the queries that they were
+learned from, less their mean on the fold, is k (S - Q) / (k - 1)^2 on average over the folds, which is
+2k / (2k - 1) times the optimism above. `fold_learning_variance` starts from it.
+
+The loss without a ranker is the difference of two learned systems. The errors of both, Q - optimism of each, add up
+in it; what they have in common does not. How much that is cannot be told from the folds, where the subset starts
+from the optimum of all rankers: learned again from scratch, it may end at another optimum of a flat surface. The
+variance of the difference is at most the sum of both (their errors do not have opposite signs on average), and the
+sum is added. With two rankers it is exact: nothing is learned for one alone, and the loss without the one is the
+gain over the other. Shapley values are sums over subsets with factors; the squares of the factors times the
+variances are added.
+
 A rival that was chosen because it is the best of several on these queries looks better than it is, and the gain
 over it smaller. The upper end of its interval is therefore that of the gain over what the other folds would have
 chosen for each query, where that is higher. The lower end needs no such care.
@@ -66,6 +78,25 @@ def learning_variance(optimism: float, n_rankers: int, n_folds: int) -> float:
     a = (2.0 * k - 1.0) / (2.0 * (k - 1.0) ** 2)
     factor = (2.0 + 2.0 * (k - 1.0) * a**2 - k / (k - 1.0)) / (a * (k - 1.0)) ** 2
     return factor * optimism**2 / (n_rankers - 1)
+
+
+def fold_learning_variance(training: float, held_out: float, n_rankers: int, n_folds: int) -> float:
+    """Return the variance of a held-out mean that comes from learning, where only the folds were learned.
+
+    `training` is the mean over the queries under the weights of the folds that learned from them.
+    """
+    return learning_variance((training - held_out) * (2 * n_folds - 1) / (2 * n_folds), n_rankers, n_folds)
+
+
+def intervals_with_learning(differences: Floats, confidence: float, learning: Floats) -> tuple[Floats, Floats]:
+    """Return the ends of the intervals of columns of differences, given each column's variance of learning.
+
+    Where all queries are equal there is nothing to allow for.
+    """
+    differences = rounded(differences)
+    return student_interval(
+        differences, confidence, further_variance=np.where(differences.any(axis=0), learning, 0.0)
+    )
 
 
 def counted(per_query: Floats, query_weights: Floats) -> Floats:
@@ -125,8 +156,6 @@ class GainIntervals:
         return self._interval(np.zeros(len(self._learned)))
 
     def _interval(self, rival: Floats) -> tuple[float, float]:
-        differences = rounded(self._learned - rival)[:, None]
-        # identical rankings on all queries leave nothing to allow for
-        further = self.further_variance if differences.any() else 0.0
-        low, high = student_interval(differences, self._confidence, further_variance=further)
+        differences, learning = (self._learned - rival)[:, None], np.array([self.further_variance])
+        low, high = intervals_with_learning(differences, self._confidence, learning)
         return float(low[0]), float(high[0])

@@ -198,6 +198,15 @@ def _lighter(fuser: Fuser) -> Fuser:
     return lighter
 
 
+class LeftOut(NamedTuple):
+    """What all rankers reach, and then the others without each of them, learned alike on the same folds."""
+
+    held_out: Floats
+    """(K + 1, queries) held-out values."""
+    training: Floats
+    """(K + 1) means over the queries under the weights of the folds that learned from them."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Kept:
     """The evidence, the refits, and the model and data that they belong to."""
@@ -211,9 +220,10 @@ class Kept:
     evidence: Evidence
     refits: Refits
     fewer: FewerQueries
-    without: Floats | None = None
-    """(K + 1, queries) held-out values of all rankers, then without each of them, learned alike
-    (`genm.explain.Losses`); None where they were not computed."""
+    without: LeftOut | None = None
+    """What `genm.explain.Losses` are computed from; None where it was not computed."""
+    lacks: str = ""
+    """What the file of an earlier release does not hold; empty where nothing is missing."""
 
 
 def keep_evidence(

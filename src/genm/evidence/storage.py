@@ -19,15 +19,17 @@ from genm.errors import InputError, ModelError
 from genm.evaluate import Contrast, Outcome, parse_measure
 from genm.evidence.crossval import HeldOut
 from genm.evidence.evidence import Evidence, with_gains
-from genm.evidence.resampling import FewerQueries, Kept, Refits
+from genm.evidence.resampling import FewerQueries, Kept, LeftOut, Refits
 from genm.io import write_text
 from genm.model import Model
 from genm.normalizers import normalizer_from_json, normalizer_to_json
 from genm.strict_json import EDITED, Count, Finite, Strict, check_head, convert, parse_json
 
-EVIDENCE_VERSION = 2
-"""Version 1, which had bootstrap intervals and let each fold choose its best single ranker, is still read."""
+EVIDENCE_VERSION = 3
+"""Earlier versions are still read. Version 1 had bootstrap intervals and let each fold choose its best single
+ranker; version 2 had no training means of the rankers without one, which the intervals of the losses need."""
 _HEAD = "genm-evidence"
+_LACKS = "it is of version {version} and does not hold what the intervals of the losses without a ranker need"
 _Numbers = tuple[Finite, ...]
 
 
@@ -94,7 +96,8 @@ class _EvidenceFile(Strict, frozen=True):
     refits: _RefitRows
     fewer: _FewerRows
     without: tuple[_Numbers, ...] = ()
-    """Empty where it was not computed; files of earlier releases lack it."""
+    """Empty where it was not computed."""
+    without_training: _Numbers = ()
 
 
 def evidence_path(model_path: str | Path) -> Path:
@@ -175,15 +178,18 @@ def evidence_to_json(kept: Kept) -> dict[str, Any]:
             "n_queries": kept.fewer.n_queries.tolist(),
             "per_query": kept.fewer.per_query.tolist(),
         },
-        "without": [] if kept.without is None else kept.without.tolist(),
+        "without": [] if kept.without is None else kept.without.held_out.tolist(),
+        "without_training": [] if kept.without is None else kept.without.training.tolist(),
     }
 
 
 def evidence_from_json(document: object, place: str = "evidence") -> Kept:
     """Read the evidence back from its JSON object."""
-    is_old = isinstance(document, dict) and document.get("format") == _HEAD and document.get("version") == 1
-    if is_old:
+    version = document.get("version") if isinstance(document, dict) and document.get("format") == _HEAD else None
+    if version == 1:
         document = _from_version_1(cast("dict[str, Any]", document), place)
+    if version in (1, 2):
+        document = {**cast("dict[str, Any]", document), "version": EVIDENCE_VERSION, "without": []}
     check_head(document, _HEAD, EVIDENCE_VERSION, "evidence", place)
     file = convert(document, _EvidenceFile, place)
     n, n_rankers = len(file.query_ids), len(file.rankers)
@@ -244,7 +250,7 @@ def evidence_from_json(document: object, place: str = "evidence") -> Kept:
         fold_normalizers=tuple(fold_normalizers),
         unjudged=file.unjudged,
     )
-    if is_old:
+    if version == 1:
         evidence = with_gains(evidence, file.seed)
     refits, fewer = file.refits, file.fewer
     return Kept(
@@ -265,7 +271,18 @@ def evidence_from_json(document: object, place: str = "evidence") -> Kept:
             _rows(fewer.per_query, len(fewer.n_queries), n, f"{place}: fewer.per_query"),
             fewer.note,
         ),
-        without=_rows(file.without, n_rankers + 1, n, f"{place}: without") if file.without else None,
+        without=_left_out(file, place),
+        lacks="" if version == EVIDENCE_VERSION else _LACKS.format(version=version),
+    )
+
+
+def _left_out(file: _EvidenceFile, place: str) -> LeftOut | None:
+    if not file.without:
+        return None
+    n_rows, n = len(file.rankers) + 1, len(file.query_ids)
+    return LeftOut(
+        _rows(file.without, n_rows, n, f"{place}: without"),
+        _row(file.without_training, n_rows, f"{place}: without_training"),
     )
 
 
@@ -274,7 +291,7 @@ def _from_version_1(document: dict[str, Any], place: str) -> dict[str, Any]:
     if "best_single" not in document or not isinstance(document.get("gains"), dict):
         raise ModelError(f"{place}: expected best_single and gains. {EDITED}")
     kept = {key: value for key, value in document.items() if key != "best_single"}
-    return {**kept, "version": EVIDENCE_VERSION, "unjudged": None, "gains": {}}
+    return {**kept, "unjudged": None, "gains": {}}
 
 
 def _compact(value: object) -> str:

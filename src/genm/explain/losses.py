@@ -15,6 +15,8 @@ from genm._typing import Floats
 from genm.align import Aligned
 from genm.errors import InputError
 from genm.evaluate import Measure, compare_runs
+from genm.evidence.intervals import fold_learning_variance, intervals_with_learning
+from genm.evidence.resampling import LeftOut
 from genm.explain.attribution import measure_of
 from genm.explain.subset_choice import joint_interval
 from genm.explain.subsets import SHARED, SubsetValues, options_for
@@ -48,10 +50,10 @@ class Figure:
     value: float
     low: float
     high: float
-    """Student's interval over the queries, for this figure alone."""
+    """Interval for this figure alone: Student's t over the queries, widened by the variance of learning."""
     joint_low: float
     joint_high: float
-    """Interval that holds for all rankers together (Student's t, Bonferroni)."""
+    """Interval that holds for all rankers together (the same, Bonferroni)."""
 
 
 def verdict_of(loss: Figure, margin: float) -> Verdict:
@@ -119,8 +121,8 @@ class Losses:
     rankers: tuple[RankerLoss, ...]
     confidence: float
     margin: float
-    per_query: Floats
-    """(K + 1, queries) held-out values of all rankers, then without each of them."""
+    left_out: LeftOut
+    """What all rankers reach, then the others without each of them."""
 
     @property
     def verdicts(self) -> dict[str, Verdict]:
@@ -159,7 +161,7 @@ def measure_losses(
     values = SubsetValues(
         aligned, method=method, measure=measure, folds=folds, seed=seed, signs=signs, progress=progress
     )
-    return _losses(aligned, method, measure, values.folds, confidence, margin, held_out_without(values))
+    return _losses(aligned, method, measure, values.folds, confidence, margin, leave_each_out(values))
 
 
 def model_losses(
@@ -168,16 +170,16 @@ def model_losses(
     *,
     folds: int = 5,
     seed: int = 0,
-    per_query: Floats | None = None,
+    known: LeftOut | None = None,
     progress: Progress = silent,
 ) -> Losses:
     """Return the losses by the model's own method and measure; `aligned` must be aligned for the model.
 
-    `per_query` are the held-out values (`Losses.per_query`) where they are known: nothing is learned then.
+    `known` is `Losses.left_out` of the same folds, from the evidence file: nothing is learned then.
     """
     measure = measure_of(model, None)
-    if per_query is not None:
-        return _losses(aligned, model.method, measure, folds, 0.95, NEGLIGIBLE_LOSS, per_query)
+    if known is not None:
+        return _losses(aligned, model.method, measure, folds, 0.95, NEGLIGIBLE_LOSS, known)
     return measure_losses(
         aligned,
         method=model.method,
@@ -196,18 +198,18 @@ def _losses(
     folds: int,
     confidence: float,
     margin: float,
-    per_query: Floats,
+    left_out: LeftOut,
 ) -> Losses:
     return Losses(
         measure=measure,
         method=method,
         n_queries=len(aligned.queries),
         folds=folds,
-        value=weighted_mean(per_query[0], aligned.query_weights),
-        rankers=losses_of(aligned, per_query, confidence),
+        value=weighted_mean(left_out.held_out[0], aligned.query_weights),
+        rankers=losses_of(aligned, left_out, folds, confidence),
         confidence=confidence,
         margin=margin,
-        per_query=per_query,
+        left_out=left_out,
     )
 
 
@@ -245,33 +247,43 @@ def signs_of(model: Model, method: str) -> Signs:
     return model.signs if method == model.method and "signs" in find_method(method).parameters else "positive"
 
 
-def held_out_without(values: SubsetValues) -> Floats:
-    """Return (K + 1, queries) held-out values of all rankers, then without each of them."""
+def leave_each_out(values: SubsetValues) -> LeftOut:
+    """Learn all rankers together, then without each of them."""
     everyone = values.everyone
     subsets = [everyone, *(everyone & ~(1 << k) for k in range(len(values.aligned.rankers)))]
     values.learn(subsets)
-    return np.array([values.per_query(subset) for subset in subsets])
+    held_out = np.array([values.per_query(subset) for subset in subsets])
+    return LeftOut(held_out, np.array([values.training_mean(subset) for subset in subsets]))
 
 
-def losses_of(aligned: Aligned, per_query: Floats, confidence: float) -> tuple[RankerLoss, ...]:
-    """Return the loss without each ranker, from what `held_out_without` returns."""
-    scaled = per_query * (aligned.query_weights / aligned.query_weights.mean())  # a plain mean is the weighted one
+def losses_of(aligned: Aligned, left_out: LeftOut, folds: int, confidence: float) -> tuple[RankerLoss, ...]:
+    """Return the loss without each ranker, from what `leave_each_out` returns."""
+    n_rankers = len(aligned.rankers)
+    learning = np.zeros(n_rankers + 1)
+    for row, training in enumerate(left_out.training.tolist()):
+        held_out = weighted_mean(left_out.held_out[row], aligned.query_weights)
+        n_learned = n_rankers if row == 0 else n_rankers - 1
+        learning[row] = fold_learning_variance(training, held_out, n_learned, folds)
+    scaled = left_out.held_out * (
+        aligned.query_weights / aligned.query_weights.mean()
+    )  # a plain mean is the weighted one
     columns = np.ascontiguousarray((scaled[0] - scaled[1:]).T)
     tested = {"nothing": np.zeros(len(columns)), **{f"{c}": column for c, column in enumerate(columns.T)}}
     tests = compare_runs(tested, tests=("wilcoxon",), n_resamples=1).contrasts
-    figures = figures_of(columns, confidence, len(aligned.rankers))
+    figures = figures_of(columns, confidence, n_rankers, learning[0] + learning[1:])
     return tuple(
         RankerLoss(name, figure, test.corrected["wilcoxon"])
         for name, figure, test in zip(aligned.rankers, figures, tests, strict=True)
     )
 
 
-def figures_of(columns: Floats, confidence: float, n_rankers: int) -> list[Figure]:
-    """Return the mean of each column with its intervals."""
+def figures_of(columns: Floats, confidence: float, n_rankers: int, learning: Floats) -> list[Figure]:
+    """Return the mean of each column with its intervals; `learning` is what learning adds to its variance."""
     named = {"nothing": np.zeros(len(columns)), **{f"{c}": column for c, column in enumerate(columns.T)}}
-    found = compare_runs(named, tests=(), confidence=confidence).contrasts
-    low, high = joint_interval(columns, confidence, n_rankers)
-    return [Figure(c.difference, c.low, c.high, float(low[i]), float(high[i])) for i, c in enumerate(found)]
+    values = [contrast.difference for contrast in compare_runs(named, tests=(), confidence=confidence).contrasts]
+    own = intervals_with_learning(columns, confidence, learning)
+    joint = joint_interval(columns, confidence, n_rankers, learning)
+    return [Figure(*row) for row in zip(values, *(ends.tolist() for ends in (*own, *joint)), strict=True)]
 
 
 def about_ranker(found: HasLosses, part: HasLoss) -> str:

@@ -5,9 +5,9 @@ from itertools import combinations
 
 import numpy as np
 
-from genm._math.student import student_quantile
 from genm._typing import Floats
 from genm.evaluate import compare_runs
+from genm.evidence.intervals import intervals_with_learning
 from genm.explain.subsets import SubsetValues
 
 
@@ -87,7 +87,8 @@ def _test(values: SubsetValues, subset: int) -> tuple[float, float]:
 def _choice(how: str, values: SubsetValues, subset: int, n_looks: int, confidence: float) -> Choice:
     difference, p = _test(values, subset)
     lost = weighted(values, values.everyone) - weighted(values, subset)
-    bound = float(joint_interval(lost[:, None], confidence, n_looks)[1][0])
+    learning = np.array([values.learning_variance(values.everyone) + values.learning_variance(subset)])
+    bound = float(joint_interval(lost[:, None], confidence, n_looks, learning)[1][0])
     return Choice(how, values.names(subset), values.mean(subset), difference, p, bound, n_looks)
 
 
@@ -97,12 +98,9 @@ def weighted(values: SubsetValues, subset: int) -> Floats:
     return np.asarray(values.per_query(subset) * (weights / weights.mean()))
 
 
-def joint_interval(columns: Floats, confidence: float, n_looks: int) -> tuple[Floats, Floats]:
+def joint_interval(columns: Floats, confidence: float, n_looks: int, learning: Floats) -> tuple[Floats, Floats]:
     """Return intervals of the columns' means that all hold together, whichever of `n_looks` is singled out.
 
-    Student's t at the level shared out evenly (Bonferroni).
+    Student's t at the level shared out evenly (Bonferroni), with the variance of learning of each column.
     """
-    n = len(columns)
-    mean, error = columns.mean(axis=0), columns.std(axis=0, ddof=1) / np.sqrt(n)
-    t = student_quantile(1.0 - (1.0 - confidence) / (2.0 * n_looks), n - 1.0)
-    return mean - t * error, mean + t * error
+    return intervals_with_learning(columns, 1.0 - (1.0 - confidence) / n_looks, learning)

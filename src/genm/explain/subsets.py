@@ -26,6 +26,7 @@ from genm.align import Aligned, select_rankers
 from genm.errors import InputError
 from genm.evaluate import Measure
 from genm.evidence.crossval import check_folds, measure_queries
+from genm.evidence.intervals import fold_learning_variance
 from genm.learn import find_method, make_fuser
 from genm.learn.auto import (
     FOLD_TOLERANCE,
@@ -408,6 +409,15 @@ class SubsetValues:
     def mean(self, subset: int) -> float:
         """Return the held-out mean over the queries, with their weights."""
         return weighted_mean(self.per_query(subset), self.aligned.query_weights)
+
+    def training_mean(self, subset: int) -> float:
+        """Return the mean over the queries under the weights of the folds that learned from them."""
+        return weighted_mean(self.table(subset).training, self.aligned.query_weights)
+
+    def learning_variance(self, subset: int) -> float:
+        """Return what learning adds to the variance of the held-out mean."""
+        n_rankers = subset.bit_count()
+        return fold_learning_variance(self.training_mean(subset), self.mean(subset), n_rankers, self.folds)
 
     def learn(self, subsets: Iterable[int]) -> None:
         """Learn those that are not known yet, large and small mixed, so that progress shows the time left."""

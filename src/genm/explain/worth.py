@@ -5,7 +5,7 @@ Worths may be numbers or arrays, one number for each query: the values then come
 is the value of the mean (Shapley 1953 calls this additivity).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import comb
 
@@ -19,7 +19,7 @@ from genm.evaluate import Measure, MeasureLike, parse_measure
 from genm.evidence import fingerprint
 from genm.explain.agreement import Agreement, rank_agreement
 from genm.explain.attribution import QueryGains, gains_by_query, measure_of
-from genm.explain.losses import NEGLIGIBLE_LOSS, Figure, figures_of, held_out_without, losses_of, signs_of
+from genm.explain.losses import NEGLIGIBLE_LOSS, Figure, figures_of, leave_each_out, losses_of, signs_of
 from genm.explain.subset_choice import Choice, choose_exhaustively, choose_greedily, weighted
 from genm.explain.subsets import SubsetValues
 from genm.learn import is_method
@@ -50,6 +50,29 @@ def shapley_values(n_players: int, game: Game) -> Floats:
             if not members >> player & 1:
                 values[player] += share * (worth[members | 1 << player] - worth[members])
     return values
+
+
+def shapley_factors(n_players: int) -> list[dict[int, float]]:
+    """Return for each player the factor of every set's worth in the player's value."""
+    found: list[dict[int, float]] = []
+    for player in range(n_players):
+        own: dict[int, float] = {}
+        for members in range(1 << n_players):
+            n_others = (members & ~(1 << player)).bit_count()
+            sign = 1.0 if members >> player & 1 else -1.0
+            own[members] = sign / (n_players * comb(n_players - 1, n_others))
+        found.append(own)
+    return found
+
+
+def sampled_factors(n_players: int, orders: Sequence[NDArray[np.int64]]) -> list[dict[int, float]]:
+    """Return the same of values that are means over sampled orders."""
+    found: list[dict[int, float]] = [{} for _ in range(n_players)]
+    for order in orders:
+        for player, before, after in growing_sets(order):
+            for members, sign in ((after, 1.0), (before, -1.0)):
+                found[player][members] = found[player].get(members, 0.0) + sign / len(orders)
+    return found
 
 
 def sampled_orders(n_players: int, n_orders: int, seed: int) -> list[NDArray[np.int64]]:
@@ -147,8 +170,8 @@ def measure_worth(
 
     Every subset is learned anew by `method` on the training queries of each fold. Up to 12 rankers all subsets are
     gone through, of more `orders` (100) orders are sampled; a number asks for sampling in any case. `signs="any"`
-    lets weights be negative, as in `AutoFuser`; a ranker alone has a positive one. Intervals are
-    over the queries: they tell how far other queries of the same kind would agree, not what other folds would give.
+    lets weights be negative, as in `AutoFuser`; a ranker alone has a positive one. Intervals allow
+    for the queries and for the weights having been learned from them (`genm.evidence.intervals`).
     """
     _check(aligned, confidence, margin, orders)
     wanted = with_level(parse_measure(measure), level)
@@ -162,11 +185,14 @@ def measure_worth(
     if orders is None:
         values.learn(range(everyone + 1))
         shapley, errors = shapley_values(n_rankers, lambda s: weighted(values, s)).T, np.zeros(n_rankers)
+        factors = shapley_factors(n_rankers)
     else:
-        shapley, errors = _sampled(values, orders, seed)
-    losses = losses_of(aligned, held_out_without(values), confidence)
+        drawn = sampled_orders(n_rankers, orders, seed)
+        shapley, errors = _sampled(values, drawn)
+        factors = sampled_factors(n_rankers, drawn)
+    losses = losses_of(aligned, leave_each_out(values), values.folds, confidence)
     values.learn(1 << k for k in range(n_rankers))
-    shares = figures_of(shapley, confidence, n_rankers)
+    shares = figures_of(shapley, confidence, n_rankers, _learning(values, factors))
     parts = tuple(
         RankerWorth(
             name=name,
@@ -294,10 +320,16 @@ def _check(aligned: Aligned, confidence: float, margin: float, orders: int | Non
         )
 
 
-def _sampled(values: SubsetValues, orders: int, seed: int) -> tuple[Floats, Floats]:
+def _learning(values: SubsetValues, factors: Sequence[Mapping[int, float]]) -> Floats:
+    """Return what learning adds to the variance of each Shapley value, a sum over subsets with these factors."""
+    subsets = sorted({subset for own in factors for subset in own})
+    variance = {subset: values.learning_variance(subset) for subset in subsets}
+    return np.array([sum(factor**2 * variance[subset] for subset, factor in own.items()) for own in factors])
+
+
+def _sampled(values: SubsetValues, drawn: list[NDArray[np.int64]]) -> tuple[Floats, Floats]:
     """Return (queries, K) Shapley values from sampled orders, and the standard error of their means."""
     n_rankers = len(values.aligned.rankers)
-    drawn = sampled_orders(n_rankers, orders, seed)
     values.learn(after for order in drawn for _, _, after in growing_sets(order))
     added = sampled_values(n_rankers, lambda s: weighted(values, s), drawn)
     means = added.mean(axis=2)

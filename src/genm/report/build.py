@@ -388,7 +388,7 @@ def _verdicts(aligned: Aligned, model: Model, kept: Kept, progress: Progress) ->
             "confidence": evidence.confidence,
             "folds": folds,
         }
-    found = model_losses(model, aligned, folds=folds, seed=kept.seed, per_query=kept.without, progress=progress)
+    found = model_losses(model, aligned, folds=folds, seed=kept.seed, known=kept.without, progress=progress)
     return {
         "rows": [
             {

@@ -77,6 +77,8 @@ def _evidence(
     kept = load_evidence(beside)
     reason = mismatch(kept, model, fingerprint(aligned))
     if reason is None:
+        if kept.lacks:
+            tell(f"note: {beside}: {kept.lacks}. Learning without each ranker again; genm fit writes a full file.")
         return kept, str(beside)
     tell(f"note: {beside} is not used: {reason}. Cross-validating and refitting instead.")
     return compute_evidence(aligned, model, progress=progress), None
