@@ -256,6 +256,10 @@ def evidence_tsv(evidence: "genm.evidence.Evidence") -> Iterator[tuple[str, str,
         yield "gain.p", name, f"{gain.p_values['wilcoxon']:.6g}"
 
 
+LEGEND = "* The interval leaves out 0. p (Wilcoxon) ignores learning and decides nothing."
+"""What the marks of the table mean: one criterion decides, and a small p beside no star is no contradiction."""
+
+
 def evidence_table(evidence: "genm.evidence.Evidence") -> None:
     """Print the table of who wins and, in a sentence, what it means."""
     lines = _lines(evidence)
@@ -266,6 +270,7 @@ def evidence_table(evidence: "genm.evidence.Evidence") -> None:
     weighted = " weighted" if len(set(evidence.query_weights.tolist())) > 1 else ""
     title = f"{len(evidence.query_ids):,}{weighted} queries, {folds}-fold cross-validation"
     console.print_table(title, header, rows, best=best)
+    console.print_text(LEGEND)
     console.print_text(f"{evidence.verdict()} {evidence.caveat}".rstrip())
 
 
