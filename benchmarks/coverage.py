@@ -249,19 +249,19 @@ def print_losses(draws: list[dict[str, Any]]) -> None:
     print_header(["cell", "draws", *columns, "bias"])
     for cell in dict.fromkeys(one["cell"] for one in draws):
         of_cell = [one for one in draws if one["cell"] == cell]
-        sides: dict[str, list[tuple[bool, bool]]] = {"printed": [], "t": []}
+        missed: dict[str, list[tuple[bool, bool]]] = {"printed": [], "t": []}
         joint, verdicts, errors = [], [], []
         for one in of_cell:
             longer = np.sqrt(one["n_all"] / (one["n_all"] - Cell.parse(cell).n_queries))
             rows = list((one.get("losses") or one["shapley"]).values())
-            for rule, found in sides.items():
-                found += [_sides(row["estimate"], row[rule], row["truth"], longer) for row in rows if rule in row]
-            joint.append(not any(any(_sides(row["estimate"], row["joint"], row["truth"], longer)) for row in rows))
+            for rule, found in missed.items():
+                found += [sides(row["estimate"], row[rule], row["truth"], longer) for row in rows if rule in row]
+            joint.append(not any(any(sides(row["estimate"], row["joint"], row["truth"], longer)) for row in rows))
             verdicts += [_judged(row) for row in rows]
             errors += [row["estimate"] - row["truth"] for row in rows]
-        n, (above, below) = len(verdicts), np.array(sides["printed"]).sum(axis=0).tolist()
+        n, (above, below) = len(verdicts), np.array(missed["printed"]).sum(axis=0).tolist()
         rates = [f"{verdicts.count(verdict) / n:.1%}" for verdict in (*wrong, "undecided")]
-        student = share(sum(not any(one) for one in sides["t"]), n) if sides["t"] else "-"
+        student = share(sum(not any(one) for one in missed["t"]), n) if missed["t"] else "-"
         print(
             f"| {cell} | {len(of_cell)} | {share(n - above - below, n)} | {above / n:.1%} | {below / n:.1%} "
             f"| {share(sum(joint), len(joint))} | {student} | {' | '.join(rates)} | {np.mean(errors):+.4f} |"
@@ -275,7 +275,7 @@ def _judged(row: dict[str, Any]) -> str:
     return "" if right.get(verdict, True) else verdict
 
 
-def _sides(estimate: float, interval: list[float], truth: float, longer: float) -> tuple[bool, bool]:
+def sides(estimate: float, interval: list[float], truth: float, longer: float) -> tuple[bool, bool]:
     """Return whether an interval, moved out for the error of the rest of the pool, is above or below the truth."""
     low, high = (estimate + longer * (end - estimate) for end in interval)
     return low > truth, high < truth
@@ -369,7 +369,7 @@ def count(draws: Iterable[dict[str, Any]], rivals: Iterable[str], rule: str) -> 
         for rival in rivals:
             row = one["rivals"][rival]
             (low, high), truth = row[rule], row["truth"]
-            above, below = _sides(row["estimate"], row[rule], truth, longer)
+            above, below = sides(row["estimate"], row[rule], truth, longer)
             found.append((not above and not below, above, below, low > 0.0 > truth, high < 0.0 < truth))
     return Count(len(found), *np.array(found).sum(axis=0).tolist())
 
