@@ -13,6 +13,7 @@ from genm.evidence.intervals import (
     fold_learning_variance,
     intervals_with_learning,
     learning_variance,
+    loss_learning_variance,
 )
 
 N = 40
@@ -51,28 +52,63 @@ def test_the_constants_are_those_of_a_quadratic_measure() -> None:
     assert from_folds == pytest.approx(formula, rel=0.01)
 
 
-@pytest.mark.parametrize("shared", [0.0, 0.5, 1.0])
-def test_the_loss_without_a_ranker_varies_by_at_most_the_sum(shared: float) -> None:
-    """Simulate two learned systems whose gradients are correlated; one of them has a direction less."""
+@pytest.mark.parametrize("shared", [0.0, 0.5, 0.9])
+def test_the_variance_of_a_loss_is_that_of_two_systems_whose_gradients_are_correlated(shared: float) -> None:
+    """Simulate both systems with every query's gradient; the one without a ranker has a direction less."""
     rng = np.random.default_rng(1)
-    k, n_fold, n_free, draws = 5, 4, 3, 20_000
-    y = rng.normal(size=(draws, k, n_free)) / np.sqrt(n_fold)
-    own = rng.normal(size=(draws, k, n_free - 1)) / np.sqrt(n_fold)
-    without = shared * y[..., 1:] + np.sqrt(1.0 - shared**2) * own
-    errors, formula = [], 0.0
-    for gradients in (y, without):
-        every = gradients.mean(axis=1)
-        others = (k * every[:, None] - gradients) / (k - 1)
-        held_out = ((gradients * others).sum(axis=2) - 0.5 * (others**2).sum(axis=2)).mean(axis=1)
-        training = 0.5 * (others**2).sum(axis=2).mean(axis=1)
-        errors.append(held_out + 0.5 * (every**2).sum(axis=1))
-        n_rankers = gradients.shape[2] + 1
-        formula += fold_learning_variance(float(training.mean()), float(held_out.mean()), n_rankers, k)
-    common = 1.0 + 2.0 * (n_free - 1) * (1.0 - shared**2)  # directions that do not cancel
-    within = common / (n_fold * k) / (n_fold * (k - 1))
-    missing = float((errors[0] - errors[1]).var() - within)
-    assert missing == pytest.approx(formula * common / (2 * n_free - 1), rel=0.1)
-    assert missing < 1.05 * formula
+    k, n, n_free, draws = 5, 40, 4, 3_000
+    fold = np.arange(n) % k
+    errors, formula = [], []
+    for _ in range(draws):
+        gradients = rng.normal(size=(n, n_free))
+        own = shared * gradients[:, 1:] + np.sqrt(1.0 - shared**2) * rng.normal(size=(n, n_free - 1))
+        rows, error = [], 0.0
+        for sign, system in ((1.0, gradients), (-1.0, own)):
+            learned = np.array([system[fold != f].mean(axis=0) for f in range(k)])  # the curvature is 1
+            by_fold = learned @ system.T - 0.5 * (learned**2).sum(axis=1)[:, None]
+            held_out = by_fold[fold, np.arange(n)]
+            rows.append((held_out, (by_fold.sum(axis=0) - held_out) / (k - 1)))
+            error += sign * (held_out.mean() + 0.5 * float((system.mean(axis=0) ** 2).sum()))
+        (held, trained), (held_without, trained_without) = rows
+        errors.append(error)
+        formula.append(
+            loss_learning_variance(
+                np.array([held, *[held_without] * (n_free + 1)]),
+                np.array([trained, *[trained_without] * (n_free + 1)]),
+                np.ones(n),
+                k,
+            )[0]
+        )
+    free = 1.0 + 2.0 * (n_free - 1) * (1.0 - shared**2)  # directions whose errors do not cancel
+    within = free / n / (n * (k - 1) / k)  # what the spread of the queries shows already
+    assert np.mean(formula) == pytest.approx(np.var(errors) - within, rel=0.35)
+
+
+def test_with_two_rankers_the_variance_of_a_loss_is_that_of_the_gain() -> None:
+    rng = np.random.default_rng(0)
+    held_out = rng.uniform(0.2, 0.6, (3, N))
+    training = held_out + np.array([[0.02], [0.0], [0.0]])
+    gain = fold_learning_variance(float(training[0].mean()), float(held_out[0].mean()), 2, 5)
+    assert loss_learning_variance(held_out, training, np.ones(N), 5) == pytest.approx([gain, gain])
+
+
+@given(seed=st.integers(0, 10**6), n_rankers=st.integers(2, 6), n_folds=st.integers(2, 10))
+def test_the_variance_of_a_loss_lies_between_none_and_the_sum(seed: int, n_rankers: int, n_folds: int) -> None:
+    """It does not depend on the order of the rankers or queries, nor on the unit of the queries' weights."""
+    rng = np.random.default_rng(seed)
+    held_out = rng.uniform(0.0, 1.0, (n_rankers + 1, 12))
+    training = held_out + rng.normal(0.02, 0.05, held_out.shape)
+    weights = rng.uniform(0.5, 2.0, 12)
+    found = loss_learning_variance(held_out, training, weights, n_folds)
+    sizes = [n_rankers] + [n_rankers - 1] * n_rankers
+    means = [np.average(table, axis=1, weights=weights).tolist() for table in (training, held_out)]
+    each = [fold_learning_variance(*row, n_folds) for row in zip(*means, sizes, strict=True)]
+    assert (found >= -1e-15).all()
+    assert (found <= each[0] + np.array(each[1:]) + 1e-12).all()
+    queries, rankers = rng.permutation(12), rng.permutation(n_rankers)
+    rows = np.ix_(np.concatenate(([0], rankers + 1)), queries)
+    moved = loss_learning_variance(held_out[rows], training[rows], 3.0 * weights[queries], n_folds)
+    assert moved == pytest.approx(found[rankers], abs=1e-12)
 
 
 @given(

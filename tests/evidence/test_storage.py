@@ -65,15 +65,16 @@ def test_a_file_of_version_1_is_read_and_its_gains_are_computed_as_today(kept, d
 
 
 def test_a_file_of_version_2_is_read_and_says_what_it_lacks(kept, document) -> None:
-    """It had the held-out values without each ranker, and no training means, which their intervals need."""
+    """It had the held-out values without each ranker, and no training values, which their intervals need."""
     rows = [[0.5] * 20] * 4
     old = {key: value for key, value in document.items() if key != "without_training"}
     back = evidence_from_json({**old, "version": 2, "without": rows})
     assert back.evidence.gains == kept.evidence.gains
     assert back.without is None
     assert "it is of version 2 and does not hold what the intervals of the losses" in back.lacks
-    today = evidence_from_json({**document, "without": rows, "without_training": [0.6, 0.5, 0.5, 0.5]})
-    assert (today.without.training.tolist(), today.lacks) == ([0.6, 0.5, 0.5, 0.5], "")
+    training = [[0.6] * 20, *rows[1:]]
+    today = evidence_from_json({**document, "without": rows, "without_training": training})
+    assert (today.without.training.tolist(), today.lacks) == (training, "")
 
 
 def test_skipped_refits_come_back_too(kept, tmp_path) -> None:
@@ -102,7 +103,7 @@ def test_any_ids_survive(kept, ids) -> None:
         (("version",), 4, "expected evidence version 3; found 4"),
         (("version",), 1, "expected best_single and gains"),
         (("without",), [[0.5] * 20] * 3, "without: expected 4 rows; found 3"),
-        (("without",), [[0.5] * 20] * 4, "without_training: expected 4 numbers; found 0"),
+        (("without",), [[0.5] * 20] * 4, "without_training: expected 4 rows; found 0"),
         (("best_ranker",), "r9", "best_ranker: expected one of r0, r1, r2; found r9"),
         (("gains", "r1", "outcome"), "good", 'gains["r1"].outcome: expected '),
         (("held_out",), [0.5], "held_out: expected 20 numbers; found 1"),

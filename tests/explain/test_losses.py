@@ -9,8 +9,8 @@ from scipy import stats
 
 from genm.evaluate import parse_measure
 from genm.evidence import LeftOut
-from genm.evidence.intervals import fold_learning_variance, intervals_with_learning
-from genm.explain import SubsetValues, measure_losses, measure_worth, model_losses, why_no_losses
+from genm.evidence.intervals import fold_learning_variance, intervals_with_learning, loss_learning_variance
+from genm.explain import measure_losses, measure_worth, model_losses, why_no_losses
 from genm.explain.losses import VERDICT_TEXTS, Figure, RankerLoss, losses_of
 from genm.learn import BoostFuser, EqualFuser, NewtonFuser
 from genm.learn.objectives import with_level
@@ -32,14 +32,14 @@ def test_figures_are_those_of_the_worth_to_the_last_digit(aligned, method):
 
 
 def test_intervals_allow_for_learning_and_hold_the_loss(aligned):
-    """Each is Student's with the variances of learning of both systems; the joint one is wider."""
-    values = SubsetValues(aligned, measure=AP, folds=3)
+    """Each is Student's with the variance of learning of both systems; the joint one is wider."""
     found = measure_losses(aligned, measure=AP, folds=3)
     held_out = found.left_out.held_out
+    every = loss_learning_variance(*found.left_out, np.ones(24), 3)
+    assert (every > 0.0).all()
     for k, part in enumerate(found.rankers):
         differences = held_out[0] - held_out[k + 1]
-        learning = values.learning_variance(7) + values.learning_variance(7 & ~(1 << k))
-        half = stats.t.ppf(0.975, 23) * np.sqrt(differences.var(ddof=1) / 24 + learning)
+        half = stats.t.ppf(0.975, 23) * np.sqrt(differences.var(ddof=1) / 24 + every[k])
         assert (part.loss.low, part.loss.high) == pytest.approx((part.loss.value - half, part.loss.value + half))
         assert part.loss.joint_low < part.loss.low < part.loss.value < part.loss.high < part.loss.joint_high
 
@@ -49,8 +49,8 @@ def test_with_two_rankers_the_loss_is_the_gain_over_the_other():
     two = made_up(5, quality=(0.8, 0.6), n_queries=24)
     found = measure_losses(two, measure=AP, folds=3)
     training, held_out = found.left_out.training, found.left_out.held_out
-    assert training[1:] == pytest.approx(held_out[1:].mean(axis=1))
-    learning = fold_learning_variance(training[0], held_out[0].mean(), 2, 3)
+    assert (training[1:] == held_out[1:]).all()
+    learning = fold_learning_variance(training[0].mean(), held_out[0].mean(), 2, 3)
     lows, highs = intervals_with_learning((held_out[0] - held_out[1:]).T, 0.95, np.full(2, learning))
     for part, low, high in zip(found.rankers, lows, highs, strict=True):
         assert (part.loss.low, part.loss.high) == pytest.approx((low, high))
@@ -67,7 +67,7 @@ def test_figures_do_not_depend_on_the_order_of_rankers_or_queries(aligned):
     left_out = measure_losses(aligned, method="enm", measure=AP, folds=2).left_out
     order, rng = np.array([2, 0, 1]), np.random.default_rng(0)
     rows, queries = np.concatenate(([0], order + 1)), rng.permutation(len(aligned.queries))
-    swapped = LeftOut(left_out.held_out[rows][:, queries], left_out.training[rows])
+    swapped = LeftOut(left_out.held_out[rows][:, queries], left_out.training[rows][:, queries])
     plain, moved = (losses_of(aligned, one, 2, 0.95) for one in (left_out, swapped))
     for k, part in zip(order.tolist(), moved, strict=True):
         assert astuple(part.loss) == pytest.approx(astuple(plain[k].loss), abs=1e-12)

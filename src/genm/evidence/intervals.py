@@ -30,13 +30,23 @@ Without another fit, optimism shows in the folds alone: the mean of a fold's wei
 learned from, less their mean on the fold, is k (S - Q) / (k - 1)^2 on average over the folds, which is
 2k / (2k - 1) times the optimism above. `fold_learning_variance` starts from it.
 
-The loss without a ranker is the difference of two learned systems. The errors of both, Q - optimism of each, add up
-in it; what they have in common does not. How much that is cannot be told from the folds, where the subset starts
-from the optimum of all rankers: learned again from scratch, it may end at another optimum of a flat surface. The
-variance of the difference is at most the sum of both (their errors do not have opposite signs on average), and the
-sum is added. With two rankers it is exact: nothing is learned for one alone, and the loss without the one is the
-gain over the other. Shapley values are sums over subsets with factors; the squares of the factors times the
-variances are added.
+The loss without a ranker is the difference of two learned systems, with K - 1 and K - 2 free directions. Its error
+is the difference of their errors, and those are correlated. Let c be the correlation of the systems' gradients in a
+direction that both have: the covariance of the errors is c^2 (K - 2) v^2 / n^2 times the constants above, so that
+their correlation is
+
+    r = c^2 sqrt((K - 2) / (K - 1)).
+
+A query's own optimism, its value in training less that held out, is its gradient times the distance of two vectors
+of weights. Over the queries, the optimisms of the two systems have the covariance c^2 (K - 2) v^2 / n and the
+variances (K - 1) v^2 / n and (K - 2) v^2 / n, times one constant: their correlation is r as well, and can be
+measured. `loss_learning_variance` returns V + W - 2 r sqrt(V W), with the variances V and W of both systems. One r
+serves all rankers, the mean of theirs: where a subset ended at the weights of all rankers, its own r is 1 by
+construction and says nothing about learning the subset again from scratch. Of two rankers, one is left and learns
+nothing: the loss without the one is the gain over the other, and V is its variance.
+
+Shapley values are sums over subsets with factors. The squares of the factors times the subsets' variances are
+added, as if their errors were independent; so are those of both where a smaller subset stands for the whole.
 
 A rival that was chosen because it is the best of several on these queries looks better than it is, and the gain
 over it smaller. The upper end of its interval is therefore that of the gain over what the other folds would have
@@ -52,7 +62,7 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.linear_algebra import times, weighted_mean
+from genm._math.linear_algebra import row_products, times, weighted_mean
 from genm._math.significance import rounded, student_interval
 from genm._typing import Floats
 from genm.evaluate import Contrast, compare_runs
@@ -86,6 +96,27 @@ def fold_learning_variance(training: float, held_out: float, n_rankers: int, n_f
     `training` is the mean over the queries under the weights of the folds that learned from them.
     """
     return learning_variance((training - held_out) * (2 * n_folds - 1) / (2 * n_folds), n_rankers, n_folds)
+
+
+def loss_learning_variance(held_out: Floats, training: Floats, query_weights: Floats, n_folds: int) -> Floats:
+    """Return what learning adds to the variance of the loss without each ranker.
+
+    Both tables have a row of values by query for all rankers, and then one without each ranker; the training values
+    are those under the weights of the folds that learned from the query.
+    """
+    n_rankers = len(held_out) - 1
+    sizes = [n_rankers] + [n_rankers - 1] * n_rankers
+    means = [[weighted_mean(row, query_weights) for row in rows] for rows in (training, held_out)]
+    variances = np.array([fold_learning_variance(t, h, k, n_folds) for t, h, k in zip(*means, sizes, strict=True)])
+    optimism = np.array([counted(row, query_weights) for row in training - held_out])
+    apart = optimism - optimism.mean(axis=1, keepdims=True)
+    products = row_products(apart, apart)
+    lengths = np.sqrt(products[0, 0] * np.diag(products)[1:])
+    together = np.divide(products[0, 1:], lengths, out=np.zeros(n_rankers), where=lengths > 0.0)
+    most = np.sqrt((n_rankers - 2.0) / (n_rankers - 1.0)) if n_rankers > 1 else 0.0
+    correlation = float(np.clip(together.mean(), 0.0, most))
+    whole, without = variances[0], variances[1:]
+    return np.asarray(whole + without - 2.0 * correlation * np.sqrt(whole * without))
 
 
 def intervals_with_learning(differences: Floats, confidence: float, learning: Floats) -> tuple[Floats, Floats]:

@@ -204,7 +204,7 @@ class LeftOut(NamedTuple):
     held_out: Floats
     """(K + 1, queries) held-out values."""
     training: Floats
-    """(K + 1) means over the queries under the weights of the folds that learned from them."""
+    """(K + 1, queries) values under the weights of the folds that learned from the query, averaged."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -27,7 +27,7 @@ from genm.strict_json import EDITED, Count, Finite, Strict, check_head, convert,
 
 EVIDENCE_VERSION = 3
 """Earlier versions are still read. Version 1 had bootstrap intervals and let each fold choose its best single
-ranker; version 2 had no training means of the rankers without one, which the intervals of the losses need."""
+ranker; version 2 had no training values of the rankers without one, which the intervals of the losses need."""
 _HEAD = "genm-evidence"
 _LACKS = "it is of version {version} and does not hold what the intervals of the losses without a ranker need"
 _Numbers = tuple[Finite, ...]
@@ -97,7 +97,7 @@ class _EvidenceFile(Strict, frozen=True):
     fewer: _FewerRows
     without: tuple[_Numbers, ...] = ()
     """Empty where it was not computed."""
-    without_training: _Numbers = ()
+    without_training: tuple[_Numbers, ...] = ()
 
 
 def evidence_path(model_path: str | Path) -> Path:
@@ -282,7 +282,7 @@ def _left_out(file: _EvidenceFile, place: str) -> LeftOut | None:
     n_rows, n = len(file.rankers) + 1, len(file.query_ids)
     return LeftOut(
         _rows(file.without, n_rows, n, f"{place}: without"),
-        _row(file.without_training, n_rows, f"{place}: without_training"),
+        _rows(file.without_training, n_rows, n, f"{place}: without_training"),
     )
 
 

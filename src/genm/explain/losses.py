@@ -15,7 +15,7 @@ from genm._typing import Floats
 from genm.align import Aligned
 from genm.errors import InputError
 from genm.evaluate import Measure, compare_runs
-from genm.evidence.intervals import fold_learning_variance, intervals_with_learning
+from genm.evidence.intervals import intervals_with_learning, loss_learning_variance
 from genm.evidence.resampling import LeftOut
 from genm.explain.attribution import measure_of
 from genm.explain.subset_choice import joint_interval
@@ -252,25 +252,21 @@ def leave_each_out(values: SubsetValues) -> LeftOut:
     everyone = values.everyone
     subsets = [everyone, *(everyone & ~(1 << k) for k in range(len(values.aligned.rankers)))]
     values.learn(subsets)
-    held_out = np.array([values.per_query(subset) for subset in subsets])
-    return LeftOut(held_out, np.array([values.training_mean(subset) for subset in subsets]))
+    tables = [values.table(subset) for subset in subsets]
+    return LeftOut(np.array([table.held_out for table in tables]), np.array([table.training for table in tables]))
 
 
 def losses_of(aligned: Aligned, left_out: LeftOut, folds: int, confidence: float) -> tuple[RankerLoss, ...]:
     """Return the loss without each ranker, from what `leave_each_out` returns."""
     n_rankers = len(aligned.rankers)
-    learning = np.zeros(n_rankers + 1)
-    for row, training in enumerate(left_out.training.tolist()):
-        held_out = weighted_mean(left_out.held_out[row], aligned.query_weights)
-        n_learned = n_rankers if row == 0 else n_rankers - 1
-        learning[row] = fold_learning_variance(training, held_out, n_learned, folds)
+    learning = loss_learning_variance(*left_out, aligned.query_weights, folds)
     scaled = left_out.held_out * (
         aligned.query_weights / aligned.query_weights.mean()
     )  # a plain mean is the weighted one
     columns = np.ascontiguousarray((scaled[0] - scaled[1:]).T)
     tested = {"nothing": np.zeros(len(columns)), **{f"{c}": column for c, column in enumerate(columns.T)}}
     tests = compare_runs(tested, tests=("wilcoxon",), n_resamples=1).contrasts
-    figures = figures_of(columns, confidence, n_rankers, learning[0] + learning[1:])
+    figures = figures_of(columns, confidence, n_rankers, learning)
     return tuple(
         RankerLoss(name, figure, test.corrected["wilcoxon"])
         for name, figure, test in zip(aligned.rankers, figures, tests, strict=True)
