@@ -87,6 +87,18 @@ def test_evidence_of_other_data_is_not_used(genm, here):
     assert (report["made"]["evidence"], report["made"]["matches_training"]) == ("computed", False)
 
 
+def test_a_file_of_an_earlier_release_is_used_and_what_it_lacks_is_learned_again(genm, here):
+    read = json.loads(genm(*CALL, "--format", "json").out)
+    document = json.loads((here / "model.evidence.json").read_text(encoding="utf-8"))
+    assert document.pop("without_training")
+    (here / "model.evidence.json").write_text(json.dumps({**document, "version": 2}), encoding="utf-8")
+    found = genm(*CALL, "--format", "json")
+    assert "note: model.evidence.json: it is of version 2 and does not hold what the intervals" in found.err
+    report = json.loads(found.out)
+    assert report["made"]["evidence"] == "read"
+    assert (report["verdicts"], report["headline"]) == (read["verdicts"], read["headline"])
+
+
 def test_broken_evidence_is_refused(genm, here):
     (here / "model.evidence.json").write_text("{", encoding="utf-8")
     assert "model.evidence.json:1: expected JSON" in genm(*CALL, "--format", "json").fault
