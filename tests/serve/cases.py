@@ -5,7 +5,14 @@ import random
 from genm.model import Model
 from genm.normalizers import Normalizer
 from genm.serve.engine import Action, Engine, Feedback
-from genm.serve.messages import FeedbackEvent, RollbackRequest, WeightsRequest, read_weights
+from genm.serve.messages import (
+    FeedbackEvent,
+    Relearned,
+    RelearnRequest,
+    RollbackRequest,
+    WeightsRequest,
+    read_weights,
+)
 from genm.serve.store import SqliteStore
 
 RANKERS = ("bm25", "dense", "sparse")
@@ -79,6 +86,13 @@ class Driver:
     def set_weights(self, weights, key):
         vector = tuple(read_weights("body.weights", weights, self.engine.model, distribution=True).values())
         work = Action("admin", WeightsRequest(weights, key), vector)
+        self.engine.submit(work)
+        return work.done.result(30)
+
+    def take_over(self, vector, since, key, *, by_itself=True, upto=0, n_queries=1):
+        """Hand over weights that were learned anew."""
+        told = Relearned(key, 2000, upto, n_queries, vector, by_itself=by_itself, since=since)
+        work = Action("genm", RelearnRequest(key, 2000), vector, told)
         self.engine.submit(work)
         return work.done.result(30)
 

@@ -33,8 +33,7 @@ from serve.cases import Driver, judged, model
 from genm.errors import StoreError
 from genm.serve.learner import Rules
 from genm.serve.replay import check_store
-from genm.serve.server import existing_store, open_store
-from genm.serve.store import Session, SqliteStore
+from genm.serve.store import Session, SqliteStore, existing_store, open_store
 
 try:
     from genm.serve import postgresql

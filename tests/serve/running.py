@@ -13,6 +13,7 @@ from genm.serve.app import create_app
 from genm.serve.engine import Engine, Feedback
 from genm.serve.http import Limits
 from genm.serve.learner import Rules
+from genm.serve.relearning import learn_anew
 from genm.serve.server import TimedProtocol
 from genm.serve.service import Service
 from genm.serve.store import SqliteStore
@@ -24,7 +25,7 @@ class Running:
     def __init__(self, path, given=None, rules=None, tokens=None, limits=None, telemetry=None):
         self.engine = Engine(SqliteStore(path))
         self.engine.start(given or model(), rules or Rules(influence=None))
-        self.service = Service(self.engine)
+        self.service = Service(self.engine, lambda order: learn_anew(self.engine.store, order))
         app = create_app(
             self.service, tokens=tokens, hosts=("testserver",), limits=limits or Limits(), telemetry=telemetry
         )

@@ -17,8 +17,7 @@ from genm.errors import StoreError
 from genm.serve.learner import Rules
 from genm.serve.messages import Impression
 from genm.serve.replay import check_store
-from genm.serve.server import copy_to, existing_store, open_store
-from genm.serve.store import Session
+from genm.serve.store import Session, copy_to, existing_store, open_store
 
 psycopg = pytest.importorskip("psycopg", reason="needs the extra postgresql")
 

@@ -30,8 +30,7 @@ from genm.read import qrels_from_dict, run_from_dict
 from genm.serve.learner import Rules
 from genm.serve.messages import RequestError
 from genm.serve.replay import check_store
-from genm.serve.server import existing_store, open_store
-from genm.serve.store import SqliteStore
+from genm.serve.store import SqliteStore, existing_store, open_store
 
 RULES = Rules(influence=None, max_ap_loss=1.0)  # every update is promoted: the guard has tests of its own
 START = model(method="on", weights=(0.2, 0.3, 0.5))
@@ -61,6 +60,7 @@ class ServiceMachine(RuleBasedStateMachine):
         self.versions = {1: self.begun}
         self.champion = self.current = 1
         self.sequence = 2
+        self.since = 1
         self.answers = {}
 
     def open(self):
@@ -121,6 +121,7 @@ class ServiceMachine(RuleBasedStateMachine):
         answer = self.driver.roll_back(wanted, f"back-{self.sequence}")
         assert (answer.sequence, answer.version) == (self.sequence, wanted)
         self.champion = self.current = wanted
+        self.since = self.sequence
 
     @rule()
     def roll_back_too_far(self):
@@ -135,6 +136,11 @@ class ServiceMachine(RuleBasedStateMachine):
             dict(zip(RANKERS, map(float, weights), strict=True)), f"set-{self.sequence}"
         )
         assert (answer.sequence, answer.version) == (self.sequence, number)
+        self.take_over(number, weights)
+        self.since = self.sequence
+
+    def take_over(self, number, weights):
+        """The oracle: a version with these weights, from which the stream goes on."""
         total = float(sum(weights))
         vector = tuple(weight / total for weight in weights)
         before = self.versions[self.current]
@@ -143,6 +149,20 @@ class ServiceMachine(RuleBasedStateMachine):
         online = replace(before.online, raw_weights=vector, memory=memory)
         self.versions[number] = replace(before, weights=vector, online=online)
         self.champion = self.current = number
+
+    @rule(weights=st.tuples(*[st.integers(1, 9)] * 3))
+    def learn_anew_by_itself(self, weights):
+        self.sequence += 1
+        number = len(self.versions) + 1
+        vector = tuple(weight / float(sum(weights)) for weight in weights)
+        answer = self.driver.take_over(vector, self.since, f"anew-{self.sequence}")
+        assert (answer.sequence, answer.version) == (self.sequence, number)
+        self.take_over(number, weights)
+
+    @rule()
+    def learn_anew_from_before_a_person_set_the_weights(self):
+        with pytest.raises(RequestError, match="nobody has set meanwhile"):
+            self.driver.take_over((0.2, 0.3, 0.5), self.since - 1, "too-old")
 
     @rule(seed=st.integers(0, 20))
     def fuse(self, seed):

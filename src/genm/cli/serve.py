@@ -120,6 +120,14 @@ def run(
         float | None,
         typer.Option(help="Place r is seen with a chance of r ** -BIAS.", metavar="BIAS", min=0.0, max=10.0),
     ] = None,
+    relearn_every: Annotated[
+        float,
+        typer.Option(
+            help="Seconds between two times of learning from all stored feedback, at least; 0: never.",
+            metavar="SECONDS",
+            min=0.0,
+        ),
+    ] = 30.0,
     telemetry: Annotated[
         str | None, typer.Option(help="Send spans to this OpenTelemetry collector (OTLP, HTTP).", metavar="URL")
     ] = None,
@@ -142,6 +150,7 @@ def run(
         private_key=private_key,
         hosts=tuple(allow_host or ()),
         limits=Limits(max_body=int(max_body * 1e6), rate=rate),
+        relearn_every=relearn_every,
         telemetry=telemetry,
     )
     given: dict[str, Any] = {"max_ap_loss": max_ap_loss, "position_bias": position_bias}
@@ -158,7 +167,7 @@ def check(store: StorePlace, output: Output = Format.table) -> None:
     """Replay, compare, print; exit with 2 where something does not fit."""
     with needs_serve_extra():
         from genm.serve.replay import check_store
-        from genm.serve.server import existing_store
+        from genm.serve.store import existing_store
     with existing_store(store) as opened:
         found = check_store(opened)
     if output is Format.json:
@@ -178,7 +187,7 @@ def backup(
 ) -> None:
     """Copy and tell."""
     with needs_serve_extra():
-        from genm.serve.server import copy_to, existing_store
+        from genm.serve.store import copy_to, existing_store
     with existing_store(store) as opened:
         n = copy_to(opened, target)
     say(f"wrote {target}: {n:,} events")
@@ -190,7 +199,7 @@ def restore(
     """Check, copy and tell."""
     with needs_serve_extra():
         from genm.serve.replay import check_store
-        from genm.serve.server import copy_to, existing_store
+        from genm.serve.store import copy_to, existing_store
     with existing_store(source) as opened:
         faults = check_store(opened).faults
         if faults:

@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from genm.serve.judging import serve_judging
     from genm.serve.replay import Checked, check_store
     from genm.serve.security import Tokens
-    from genm.serve.server import Settings, copy_to, existing_store, serve
+    from genm.serve.server import Settings, serve
+    from genm.serve.store import copy_to, existing_store
 
 __all__ = ["Checked", "Settings", "Tokens", "check_store", "copy_to", "existing_store", "serve", "serve_judging"]
 
@@ -18,7 +19,8 @@ _HOMES = {
     "judging": ("serve_judging",),
     "replay": ("Checked", "check_store"),
     "security": ("Tokens",),
-    "server": ("Settings", "copy_to", "existing_store", "serve"),
+    "server": ("Settings", "serve"),
+    "store": ("copy_to", "existing_store"),
 }
 
 

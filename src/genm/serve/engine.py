@@ -21,7 +21,7 @@ import msgspec
 from genm.align import Aligned
 from genm.errors import GenmError, StoreError
 from genm.model import Model, OnlineState, model_from_json, model_to_json
-from genm.serve.learner import N_AP_VALUES, Learner, Lesson, Lessons, Result, Rules, Update, Weights
+from genm.serve.learner import N_AP_VALUES, RELEARNING, Learner, Lesson, Lessons, Result, Rules, Update, Weights
 from genm.serve.messages import (
     ActionAnswer,
     EventAnswer,
@@ -33,7 +33,17 @@ from genm.serve.messages import (
     RollbackRequest,
     WeightsRequest,
 )
-from genm.serve.store import Answer, AuditRow, ComparisonRow, EventRow, Session, Store, VersionRow, now_ms
+from genm.serve.store import (
+    SETTING_KINDS,
+    Answer,
+    AuditRow,
+    ComparisonRow,
+    EventRow,
+    Session,
+    Store,
+    VersionRow,
+    now_ms,
+)
 
 _log = logging.getLogger("genm.serve")
 
@@ -41,6 +51,7 @@ _MOST_EVENTS = 4096
 """Events of one transaction; further requests wait for the next."""
 
 _INFLUENCE_MINUTES = 119
+_RELEARNING_CLIENTS = msgspec.json.encode([RELEARNING]).decode()
 _FOLLOW = 1000
 """A replica that is further behind than this many events reads its state anew."""
 
@@ -286,7 +297,7 @@ class Engine:
         model_event, rules_event, head = session.first_event("model"), session.last_event("rules"), session.head()
         if model_event is None or rules_event is None or head is None:
             raise StoreError(f"{self.store.place}: expected a model at the start of the log; found none.")
-        learner = Learner(decode_model(model_event.body), msgspec.json.decode(rules_event.body, type=Rules))
+        learner = Learner(decode_model(model_event.body), decode_rules(rules_event.body))
         self._learner, self._sequence = learner, head.sequence
         lessons = Lessons(learner.model, learner.rules)
         learner.recent.add(judged_queries(lessons, session.judged_events(learner.rules.n_recent)))
@@ -301,7 +312,7 @@ class Engine:
         learner = self._learner
         assert learner is not None
         if row.kind == "rules":
-            learner.set_rules(msgspec.json.decode(row.body, type=Rules))
+            learner.set_rules(decode_rules(row.body))
         if row.ap is not None:
             self._ap_values.append((row.sequence, row.ap))
             learner.recent.add(judged_queries(Lessons(learner.model, learner.rules), [row]))
@@ -389,7 +400,7 @@ class _Batch:
         key = request.key
         self._check_key(key, digest)
         if key not in self._known:
-            update = None
+            update, clients, moved = None, "[]", 0
             if isinstance(request, RollbackRequest):
                 target = self._version(request.version)
                 learner.roll_back(target)
@@ -398,7 +409,12 @@ class _Batch:
                 update = learner.set_weights(work.vector)
                 detail = f"as version {update.weights.version}"
             else:
-                update = learner.relearn(work.vector)
+                told = work.relearned
+                assert told is not None
+                if told.by_itself:
+                    self._check_setting(told.since)
+                    clients = _RELEARNING_CLIENTS
+                update, moved = learner.relearn(work.vector, self._now, by_itself=told.by_itself)
                 detail = f"as version {update.weights.version}, {'' if update.promoted else 'not '}promoted"
             engine._sequence += 1
             version = learner.current.version
@@ -407,22 +423,32 @@ class _Batch:
                 request=engine._sequence,
                 key=key,
                 kind=work.kind,
-                clients="[]",
+                clients=clients,
                 received=self._now,
                 body=body,
                 digest=digest,
                 version=version,
                 outcome="done",
                 ap=None,
-                moved=0,
+                moved=moved,
             )
             self._events.append(row)
             if update is not None:
                 self._add_version(update, "set" if work.kind == "weights" else work.kind)
-            self._audit.append(AuditRow(self._now, work.actor, work.kind, detail))
+            if clients != _RELEARNING_CLIENTS:  # that is no action of an administrator
+                self._audit.append(AuditRow(self._now, work.actor, work.kind, detail))
             self._known[key] = Answer(key, digest, engine._sequence, version, "done")
         stored = self._known[key]
         return ActionAnswer(key, stored.sequence, stored.version)
+
+    def _check_setting(self, since: int) -> None:
+        """Refuse what was learned before a person set the weights."""
+        last = self._session.last_setting()
+        if last is None or last.sequence != since or any(row.kind in SETTING_KINDS for row in self._events):
+            raise RequestError(
+                409, "conflict", "the service", "weights that nobody has set meanwhile", "others",
+                "Learn from what came since.",
+            )  # fmt: skip
 
     def _version(self, number: int) -> Weights:
         made = next((row for row in self._versions if row.version == number), None)
@@ -511,6 +537,11 @@ def encode_model(model: Model) -> bytes:
 def decode_model(body: bytes) -> Model:
     """Return the model of the log."""
     return model_from_json(msgspec.json.decode(body), "the store's model")
+
+
+def decode_rules(body: bytes) -> Rules:
+    """Return rules of the log."""
+    return msgspec.json.decode(body, type=Rules)
 
 
 def stored_event(row: EventRow) -> tuple[FeedbackEvent, tuple[str, ...], str]:

@@ -19,21 +19,26 @@ from genm.ids import Ids
 NANO = 1_000_000_000
 """Moved weight is counted in whole billionths: sums of integers do not depend on their order."""
 
+LEAST_MOVE = NANO // 1000
+"""Weights learned anew that may move less than this are not worth a version."""
+
 _MINUTES = 60
 
 
 def merge_queries(parts: Sequence[Aligned]) -> Aligned:
     """Return single queries as one alignment. The ids of documents are left out: no measure reads them."""
     sizes = [len(part.relevance) for part in parts]
+    scores = np.concatenate([part.scores for part in parts])
+    without_raw = all(part.raw is part.scores for part in parts)
     left = [len(part.unretrieved) for part in parts]
     return replace(
         parts[0],
         queries=Ids.of(map(str, range(len(parts)))),
         starts=np.concatenate(([0], np.cumsum(sizes))).astype(np.int64),
         doc=np.concatenate([part.doc for part in parts]),
-        raw=np.concatenate([part.raw for part in parts]),
+        raw=scores if without_raw else np.concatenate([part.raw for part in parts]),
         retrieved=np.concatenate([part.retrieved for part in parts]),
-        scores=np.concatenate([part.scores for part in parts]),
+        scores=scores,
         relevance=np.concatenate([part.relevance for part in parts]),
         unretrieved_starts=np.concatenate(([0], np.cumsum(left))).astype(np.int64),
         unretrieved=np.concatenate([part.unretrieved for part in parts]),

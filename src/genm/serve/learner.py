@@ -18,7 +18,15 @@ from genm.learn import OnlineFuser
 from genm.learn.objectives import beta_of
 from genm.model import Model, OnlineState
 from genm.serve.fusion import Fusion, QueryScores
-from genm.serve.guards import Influence, RecentQueries, average_precisions, merge_queries, moved_distance
+from genm.serve.guards import (
+    LEAST_MOVE,
+    NANO,
+    Influence,
+    RecentQueries,
+    average_precisions,
+    merge_queries,
+    moved_distance,
+)
 from genm.serve.interleaving import credit, team_draft
 from genm.serve.messages import FeedbackEvent, Outcome, RequestError, invalid, kinds_of
 
@@ -100,6 +108,18 @@ class _Position:
 
     state: OnlineState | None
     vector: Floats
+
+
+def prior_queries(model: Model, rules: Rules) -> int:
+    """Return how many queries the weights of a model without a stream are taken to come from."""
+    if rules.prior_queries is not None:
+        return rules.prior_queries
+    told = model.training.get("queries")
+    return told if isinstance(told, int) and told > 0 else 1
+
+
+RELEARNING = ":relearn"
+"""Whose influence the service's own learning from stored feedback uses; no client can have this name."""
 
 
 class Learner:
@@ -192,7 +212,7 @@ class Learner:
         The adaptive schedule scales its steps by the gradients met so far. It has met none, so the first query's
         gradient stands in for those of the queries that the weights are taken to come from.
         """
-        n, weights = self._prior_queries(), tuple(vector.tolist())
+        n, weights = prior_queries(self.model, self.rules), tuple(vector.tolist())
         beta = self.model.beta if self.model.beta is not None else beta_of(first)
         empty = OnlineState(weights, 0, "adaptive", beta, (0.0,) * (2 + len(weights)))
         fuser = OnlineFuser.from_model(replace(self.model, weights=weights, online=empty))
@@ -201,12 +221,6 @@ class Learner:
             return None
         total = n * (n + 1) / 2
         return replace(empty, n_seen=n, memory=(n * square, total, *(total * weight for weight in weights)))
-
-    def _prior_queries(self) -> int:
-        if self.rules.prior_queries is not None:
-            return self.rules.prior_queries
-        told = self.model.training.get("queries")
-        return told if isinstance(told, int) and told > 0 else 1
 
     def _new_version(self, vector: tuple[float, ...], state: OnlineState | None) -> Update:
         self.n_versions += 1
@@ -227,12 +241,39 @@ class Learner:
         """Make given weights a version and the champion; the stream goes on from them."""
         return self._take_over(vector, is_free=True)
 
-    def relearn(self, vector: tuple[float, ...]) -> Update:
-        """Make weights that were learned from the stored judgments a version.
+    def relearn(self, vector: tuple[float, ...], received: int, *, by_itself: bool) -> tuple[Update, int]:
+        """Make weights that were learned from the stored feedback a version.
 
-        It is promoted, and the stream goes on from it, unless it loses too much AP on the recent queries.
+        It is promoted, and the stream goes on from it, unless it loses too much AP on the recent queries. What the
+        service learns by itself moves the weights no further in an hour than the limit of one client's influence.
+        Returns how far the weights that are served moved, too, as the limit counts it.
         """
-        return self._take_over(vector, is_free=False)
+        moved = 0
+        if by_itself:
+            vector, moved = self._within_limit(vector, received)
+        update = self._take_over(vector, is_free=False)
+        if not update.promoted:
+            return update, 0
+        if moved:
+            self.influence.add((RELEARNING,), received, moved)
+        return update, moved
+
+    def _within_limit(self, vector: tuple[float, ...], received: int) -> tuple[tuple[float, ...], int]:
+        """Return the weights as far on the way from the served ones as the limit lets them go, and the distance."""
+        served, wanted = np.array(self.champion.vector), np.array(vector)
+        moved, limit = moved_distance(served, wanted), self.rules.influence
+        if limit is None:
+            return vector, moved
+        left = math.floor(limit * NANO) - self.influence.used(RELEARNING, received)
+        if moved <= left:
+            return vector, moved
+        if left < LEAST_MOVE:
+            raise RequestError(
+                429, "influence", "the service", f"weights moved by at most {limit:g} in an hour by learning anew",
+                "more", "Wait, or start the service with a larger --influence.",
+            )  # fmt: skip
+        nearer = served + (left - 1) / moved * (wanted - served)  # the distance is rounded up
+        return tuple(nearer.tolist()), moved_distance(served, nearer)
 
     def _take_over(self, vector: tuple[float, ...], *, is_free: bool) -> Update:
         """Make weights from outside the stream a version; `is_free` promotes them whatever they lose."""

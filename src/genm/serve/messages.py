@@ -161,6 +161,11 @@ class Relearned(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """The last event that was learned from."""
     n_queries: int
     weights: tuple[float, ...]
+    by_itself: bool = False
+    """Whether the service did it without being asked: then the weights move as far as the limit of influence lets
+    them, and not if a person has set the weights meanwhile."""
+    since: int = 0
+    """The event by which a person had set the weights; what came later was learned from, if by itself."""
 
 
 class ActionAnswer(msgspec.Struct):

@@ -19,9 +19,10 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.errors import LockNotAvailable
 
 from genm.errors import StoreError
-from genm.serve.store import SCHEMA_VERSION, Session, Store
+from genm.serve.store import INDEXES, SCHEMA_VERSION, Session, Store
 
 _LOCK = 0x67656E6D  # "genm"
+_RELEARNING_LOCK = _LOCK + 1
 _CHANNEL = "genm_log"
 _OPTIONS: dict[str, Any] = {
     "connect_timeout": 5,
@@ -63,21 +64,18 @@ class PostgresStore(Store):
         "key TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, clients TEXT NOT NULL, received BIGINT NOT NULL, "
         "body BYTEA NOT NULL, digest BYTEA NOT NULL, version BIGINT NOT NULL, outcome TEXT NOT NULL, "
         "ap DOUBLE PRECISION, moved BIGINT NOT NULL)",
-        "CREATE INDEX IF NOT EXISTS judged_events ON events (sequence) WHERE ap IS NOT NULL",
-        "CREATE INDEX IF NOT EXISTS moving_events ON events (received) WHERE moved > 0",
-        "CREATE INDEX IF NOT EXISTS actions ON events (kind, sequence) WHERE kind IN ('model', 'rules')",
         "CREATE TABLE IF NOT EXISTS versions (version BIGINT PRIMARY KEY, parent BIGINT, "
         "sequence BIGINT NOT NULL, created BIGINT NOT NULL, reason TEXT NOT NULL, weights TEXT NOT NULL, "
         "state TEXT, promoted INTEGER NOT NULL, recent_ap DOUBLE PRECISION, champion_recent_ap DOUBLE PRECISION)",
         "CREATE TABLE IF NOT EXISTS aliases (name TEXT PRIMARY KEY, version BIGINT NOT NULL)",
         "CREATE TABLE IF NOT EXISTS comparisons (sequence BIGINT PRIMARY KEY, first BIGINT NOT NULL, "
         "second BIGINT NOT NULL, credit INTEGER NOT NULL)",
-        "CREATE INDEX IF NOT EXISTS compared ON comparisons (first, second, sequence)",
         "CREATE TABLE IF NOT EXISTS audit (at BIGINT NOT NULL, actor TEXT NOT NULL, action TEXT NOT NULL, "
         "detail TEXT NOT NULL)",
     )
 
     def __init__(self, address: str) -> None:
+        self._given = address
         self._address = make_conninfo(address, **_OPTIONS)
         self._writer: psycopg.Connection[Any] | None = None
         self._reader: psycopg.Connection[Any] | None = None
@@ -91,11 +89,16 @@ class PostgresStore(Store):
         parts = conninfo_to_dict(self._address)
         return f"postgresql://{parts.get('host') or 'local'}/{parts.get('dbname') or ''}"
 
+    @property
+    def address(self) -> str:
+        """Return the address as it was given, with the password if it has one."""
+        return self._given
+
     def open(self) -> None:
         """Connect, and make the tables where there are none."""
         self._stopped.clear()
         with self.transaction() as session:
-            for statement in self.schema:
+            for statement in (*self.schema, *INDEXES):
                 session.rows(statement)
             session.rows("INSERT INTO meta VALUES ('schema', ?) ON CONFLICT (name) DO NOTHING", str(SCHEMA_VERSION))
             self.check_schema(session)
@@ -172,6 +175,16 @@ class PostgresStore(Store):
                     with contextlib.suppress(psycopg.Error):
                         reader.close()
                 raise StoreError(f"{self.place}: expected a store that can be read; {_text(error)}.") from error
+
+    @contextmanager
+    def alone_in_relearning(self) -> Iterator[bool]:
+        """Give a context, and whether no other replica learns anew meanwhile; the lock ends with the connection."""
+        try:
+            with psycopg.connect(self._address, autocommit=True) as connection:
+                row = connection.execute("SELECT pg_try_advisory_lock(%s)", (_RELEARNING_LOCK,)).fetchone()
+                yield row == (True,)
+        except (psycopg.Error, OSError) as error:
+            raise StoreError(f"{self.place}: expected a store that can be read; {_text(error)}.") from error
 
     def follow(self, changed: Callable[[], None]) -> None:
         """Call `changed` whenever any replica has written, and after a lost connection is back."""

@@ -6,7 +6,7 @@ from itertools import groupby
 
 import msgspec
 
-from genm.serve.engine import comparison_row, decode_model, stored_event, version_row
+from genm.serve.engine import comparison_row, decode_model, decode_rules, stored_event, version_row
 from genm.serve.learner import Learner, Lessons, Rules, Update, Weights
 from genm.serve.messages import Relearned, RollbackRequest, WeightsRequest, read_weights
 from genm.serve.store import ComparisonRow, EventRow, Session, Store, VersionRow
@@ -87,7 +87,7 @@ class _Replay:
         update: Update | None = None
         reason = "feedback"
         if first.kind == "rules":
-            learner.set_rules(msgspec.json.decode(first.body, type=Rules))
+            learner.set_rules(decode_rules(first.body))
         elif first.kind == "rollback":
             wanted = msgspec.json.decode(first.body, type=RollbackRequest).version
             if wanted not in self.versions:
@@ -101,7 +101,10 @@ class _Replay:
             update = learner.set_weights(vector)
         elif first.kind == "relearn":
             reason = first.kind
-            update = learner.relearn(msgspec.json.decode(first.body, type=Relearned).weights)
+            told = msgspec.json.decode(first.body, type=Relearned)
+            update, moved = learner.relearn(told.weights, first.received, by_itself=told.by_itself)
+            if moved != first.moved:
+                yield f"event {first.sequence}: expected weights moved by {moved}; found {first.moved}"
         else:
             update = yield from self._learn(learner, events)
         if update is not None:

@@ -16,15 +16,17 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from genm.errors import InputError, MissingExtraError, StoreError
+from genm.errors import InputError, MissingExtraError
 from genm.model import load_model
 from genm.serve.app import create_app
+from genm.serve.automatic_relearning import DEFAULT_REST, AutomaticRelearning
 from genm.serve.engine import Engine
 from genm.serve.http import Limits
 from genm.serve.learner import Rules
+from genm.serve.relearning import LearningProcess
 from genm.serve.security import Tokens, is_loopback
 from genm.serve.service import Service
-from genm.serve.store import SqliteStore, Store, copy_store
+from genm.serve.store import existing_store, open_store
 
 if TYPE_CHECKING:
     from genm.serve.telemetry import Telemetry
@@ -53,19 +55,11 @@ class Settings:
     """Further names under which the service may be called."""
     limits: Limits = field(default_factory=Limits)
     rules: Rules | None = None
+    relearn_every: float = DEFAULT_REST
+    """The least number of seconds between two times that the service learns from its stored feedback by itself; 0
+    never does."""
     telemetry: str | None = None
     """The address of an OpenTelemetry collector; None makes no spans."""
-
-
-def open_store(place: str, *, alone: bool = True) -> Store:
-    """Return the store at a place: a file, or the address of a PostgreSQL database."""
-    if place.startswith(("postgresql://", "postgres://")):
-        try:
-            from genm.serve.postgresql import PostgresStore
-        except ImportError:
-            raise MissingExtraError("a store in PostgreSQL", "serve,postgresql") from None
-        return PostgresStore(place)
-    return SqliteStore(place, alone=alone)
 
 
 def store_place(settings: Settings) -> str:
@@ -100,31 +94,6 @@ def tokens_for(host: str, path: str | None) -> Tokens | None:
     return tokens
 
 
-@contextmanager
-def existing_store(place: str) -> Iterator[Store]:
-    """Open a store that exists, beside a service that may be using it."""
-    if not place.startswith(("postgresql://", "postgres://")) and not Path(place).is_file():
-        raise StoreError(f"{place}: expected a store; there is no such file.")
-    store = open_store(place, alone=False)
-    store.open()
-    try:
-        yield store
-    finally:
-        store.close()
-
-
-def copy_to(source: Store, place: str) -> int:
-    """Copy a store to a new place, alone there; returns the number of events."""
-    if not place.startswith(("postgresql://", "postgres://")) and Path(place).exists():
-        raise StoreError(f"{place}: expected a new file; found one. Move it away first, or choose another name.")
-    target = open_store(place)
-    target.open()
-    try:
-        return copy_store(source, target)
-    finally:
-        target.close()
-
-
 def stored_rules(settings: Settings) -> Rules | None:
     """Return the rules of the store, None where there is no store yet."""
     place = store_place(settings)
@@ -145,9 +114,14 @@ def serve(settings: Settings, ready: Callable[[str], None] = lambda _: None) -> 
     model = None if settings.model is None else load_model(settings.model)
     engine = Engine(open_store(store_place(settings)))
     engine.start(model, settings.rules)
+    learn, automatic = LearningProcess(), None
     try:
-        service = Service(engine)
+        service = Service(engine, learn)
         service.warm_up()
+        if settings.relearn_every > 0.0:
+            automatic = AutomaticRelearning(engine, learn, rest=settings.relearn_every)
+            service.automatic = automatic
+            automatic.start()
         hosts = ("127.0.0.1", "localhost", "::1", settings.host, *settings.hosts)
         app = create_app(
             service, tokens=tokens, hosts=tuple(dict.fromkeys(hosts)), limits=settings.limits, telemetry=telemetry
@@ -162,6 +136,10 @@ def serve(settings: Settings, ready: Callable[[str], None] = lambda _: None) -> 
                 ready=ready,
             )
     finally:
+        if automatic is None:
+            learn.stop()
+        else:
+            automatic.stop(learn.stop)
         engine.stop()
         if telemetry is not None:
             telemetry.close()

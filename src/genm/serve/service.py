@@ -3,11 +3,10 @@
 import asyncio
 import math
 import secrets
-import threading
 import time
 from collections import deque
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -16,7 +15,6 @@ from genm._typing import Floats
 from genm.align import Aligned
 from genm.errors import GenmError, StoreError
 from genm.evaluate import AlignedEvaluator
-from genm.learn.auto import AutoFuser
 from genm.model import Model
 from genm.serve.engine import Action, Engine, Feedback, Status, weights_of
 from genm.serve.fusion import Fusion
@@ -50,8 +48,12 @@ from genm.serve.messages import (
     read_weights,
 )
 from genm.serve.metrics import Metrics, label
+from genm.serve.relearning import Learned, LearningProcess, Order
 from genm.serve.security import Caller
 from genm.serve.store import EventRow, VersionRow
+
+if TYPE_CHECKING:
+    from genm.serve.automatic_relearning import AutomaticRelearning
 
 _PATIENCE = 30.0
 """Seconds that a request waits for the disk."""
@@ -108,16 +110,25 @@ class Overview(msgspec.Struct):
     may_roll_back: bool
 
 
+def _no_judgments() -> RequestError:
+    return RequestError(
+        422, "no-judgments", "the store", "at least one judged query", "none", "Send judgments as feedback."
+    )
+
+
 class Service:
     """The endpoints over one engine."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, learn: Callable[[Order], Learned | None] | None = None) -> None:
+        """Take the engine, and what learns from the stored judgments: a process of its own if it is not given."""
         self.engine = engine
+        self._learn = LearningProcess() if learn is None else learn
+        self.automatic: "AutomaticRelearning | None" = None
+        """What learns from the stored feedback by itself, for the figures of it."""
         self.metrics = Metrics()
         self.started = time.time()
         self._recent: deque[tuple[float, int]] = deque(maxlen=10_000)
         self._fusion: Fusion | None = None
-        self._relearning = threading.Lock()
 
     @property
     def model(self) -> Model:
@@ -251,20 +262,15 @@ class Service:
 
     def _learn_anew(self, request: RelearnRequest) -> Relearned:
         """Return what `auto` learns from the newest judged queries, in the order in which they came."""
-        with self.engine.store.snapshot() as session:
-            rows = session.judged_events(request.last)
-        queries = self._judged(rows)
-        fuser = AutoFuser(measure=self.model.measure, level=self.model.relevance_level)
-        with self._relearning:  # one at a time: it takes all cores
-            weights = fuser.fit(merge_queries(queries)).weights_
-        return Relearned(request.key, request.last, rows[-1].sequence, len(queries), tuple(weights.tolist()))
+        found = self._learn(Order(self.engine.store.address, request.last, by_itself=False))
+        if found is None:
+            raise _no_judgments()
+        return Relearned(request.key, request.last, found.upto, found.n_queries, found.weights)
 
     def _judged(self, rows: Sequence[EventRow]) -> list[Aligned]:
         """Return the queries of stored judgments; refuses where there are none."""
         if not rows:
-            raise RequestError(
-                422, "no-judgments", "the store", "at least one judged query", "none", "Send judgments as feedback."
-            )
+            raise _no_judgments()
         return self.engine.judged_queries(rows)
 
     async def _done(self, work: Feedback | Action) -> Any:
@@ -448,6 +454,10 @@ class Service:
             "genm_requests_waiting": ("Requests that wait for the disk.", {"": self.engine.n_waiting}),
             "genm_commits_total": ("Transactions.", {"": self.engine.n_commits}),
         }
+        if self.automatic is not None:
+            done, failed = self.automatic.n_done, self.automatic.n_failed
+            gauges["genm_relearned_total"] = ("How often the service learned anew by itself.", {"": done})
+            gauges["genm_relearning_failures_total"] = ("How often that failed.", {"": failed})
         if running is not None:
             gauges["genm_running_ap"] = ("Mean AP of the newest judged queries.", {"": running.mean})
             gauges["genm_drift"] = ("1 where the mean has changed.", {"": float(running.drift_at is not None)})

@@ -23,7 +23,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, ClassVar
 
-from genm.errors import StoreError
+from genm.errors import MissingExtraError, StoreError
 
 SCHEMA_VERSION = 1
 
@@ -120,6 +120,21 @@ _values_of_event, _values_of_version, _values_of_comparison, _values_of_audit = 
 
 
 _EVENT, _VERSION = _columns(EventRow), _columns(VersionRow)
+SETTING_KINDS = ("model", "rollback", "weights")
+"""Events by which a person sets the weights."""
+_SETTING = f"kind IN {SETTING_KINDS!r}"
+_LEARNED = "outcome = 'learned'"
+INDEXES = (
+    "CREATE INDEX IF NOT EXISTS judged_events ON events (sequence) WHERE ap IS NOT NULL",
+    "CREATE INDEX IF NOT EXISTS moving_events ON events (received) WHERE moved > 0",
+    "CREATE INDEX IF NOT EXISTS actions ON events (kind, sequence) WHERE kind IN ('model', 'rules')",
+    f"CREATE INDEX IF NOT EXISTS settings ON events (sequence) WHERE {_SETTING}",
+    f"CREATE INDEX IF NOT EXISTS learned_events ON events (sequence) WHERE {_LEARNED}",
+    "CREATE INDEX IF NOT EXISTS relearnings ON events (sequence) WHERE kind = 'relearn'",
+    "CREATE INDEX IF NOT EXISTS compared ON comparisons (first, second, sequence)",
+)
+"""Made when a store is opened, after its tables; a store of an older release gets what it lacks."""
+
 TABLES: dict[str, str] = {
     "meta": "name, value",
     "events": _EVENT,
@@ -211,6 +226,46 @@ class Session:
         sql = f"SELECT {_EVENT} FROM events WHERE kind = ? ORDER BY sequence DESC LIMIT 1"  # noqa: S608
         return next(iter(_events(self.rows(sql, kind))), None)
 
+    def last_setting(self) -> EventRow | None:
+        """Return the newest event by which a person set the weights: the model, a rollback, or given weights."""
+        sql = f"SELECT {_EVENT} FROM events WHERE {_SETTING} ORDER BY sequence DESC LIMIT 1"  # noqa: S608
+        return next(iter(_events(self.rows(sql))), None)
+
+    def last_relearning(self) -> EventRow | None:
+        """Return the newest event by which weights were learned anew."""
+        sql = f"SELECT {_EVENT} FROM events WHERE kind = 'relearn' ORDER BY sequence DESC LIMIT 1"  # noqa: S608
+        return next(iter(_events(self.rows(sql))), None)
+
+    def n_learned(self, after: int, most: int) -> int:
+        """Return how many events after a sequence number the stream has learned from; it counts up to `most`."""
+        newest = f"SELECT 1 AS one FROM events WHERE {_LEARNED} AND sequence > ? LIMIT ?"  # noqa: S608
+        return int(self.rows(f"SELECT COUNT(*) FROM ({newest}) AS newest", after, most)[0][0])  # noqa: S608
+
+    def newest_feedback(self, after: int, limit: int, *, only_learned: bool, most_bytes: int) -> list[int]:
+        """Return the sequence numbers of the newest events with something to learn from, the oldest first.
+
+        They are what the stream has learned from, or all judged queries. The newest one always counts, older ones
+        as long as the bodies together have at most `most_bytes`.
+        """
+        which = _LEARNED if only_learned else "kind = 'judgments' AND ap IS NOT NULL"
+        sql = (
+            f"SELECT sequence, LENGTH(body) FROM events WHERE {which} AND sequence > ? "  # noqa: S608
+            "ORDER BY sequence DESC LIMIT ?"
+        )
+        found, total = list[int](), 0
+        for sequence, size in self.rows(sql, after, limit):
+            total += size
+            if found and total > most_bytes:
+                break
+            found.append(sequence)
+        return found[::-1]
+
+    def events_of(self, sequences: Sequence[int]) -> list[EventRow]:
+        """Return some events, the oldest first."""
+        marks = ", ".join("?" * len(sequences))
+        sql = f"SELECT {_EVENT} FROM events WHERE sequence IN ({marks}) ORDER BY sequence"  # noqa: S608
+        return _events(self.rows(sql, *sequences))
+
     def judged_events(self, limit: int) -> list[EventRow]:
         """Return the newest judged queries, the oldest of them first."""
         sql = (
@@ -278,6 +333,11 @@ class Store(ABC):
     def place(self) -> str:
         """Return where it is, for messages."""
 
+    @property
+    @abstractmethod
+    def address(self) -> str:
+        """Return what `open_store` opens it by; it may hold a password."""
+
     @abstractmethod
     def open(self) -> None:
         """Connect, and make the tables where there are none."""
@@ -300,6 +360,11 @@ class Store(ABC):
 
     def follow(self, changed: Callable[[], None]) -> None:  # noqa: B027 (most stores have one writer)
         """Call `changed` whenever others have written; a store with one writer never does."""
+
+    @contextmanager
+    def alone_in_relearning(self) -> Iterator[bool]:
+        """Give a context, and whether no other replica learns anew meanwhile; a store with one writer has none."""
+        yield True
 
     def check_schema(self, session: Session) -> None:
         """Refuse a store of another version."""
@@ -324,9 +389,6 @@ class SqliteStore(Store):
         "key TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, clients TEXT NOT NULL, received INTEGER NOT NULL, "
         "body BLOB NOT NULL, digest BLOB NOT NULL, version INTEGER NOT NULL, outcome TEXT NOT NULL, ap REAL, "
         "moved INTEGER NOT NULL) STRICT",
-        "CREATE INDEX IF NOT EXISTS judged_events ON events (sequence) WHERE ap IS NOT NULL",
-        "CREATE INDEX IF NOT EXISTS moving_events ON events (received) WHERE moved > 0",
-        "CREATE INDEX IF NOT EXISTS actions ON events (kind, sequence) WHERE kind IN ('model', 'rules')",
         "CREATE TABLE IF NOT EXISTS versions (version INTEGER PRIMARY KEY, parent INTEGER, "
         "sequence INTEGER NOT NULL, created INTEGER NOT NULL, reason TEXT NOT NULL, weights TEXT NOT NULL, "
         "state TEXT, promoted INTEGER NOT NULL, recent_ap REAL, champion_recent_ap REAL) STRICT",
@@ -334,7 +396,6 @@ class SqliteStore(Store):
         "STRICT, WITHOUT ROWID",
         "CREATE TABLE IF NOT EXISTS comparisons (sequence INTEGER PRIMARY KEY, first INTEGER NOT NULL, "
         "second INTEGER NOT NULL, credit INTEGER NOT NULL) STRICT",
-        "CREATE INDEX IF NOT EXISTS compared ON comparisons (first, second, sequence)",
         "CREATE TABLE IF NOT EXISTS audit (at INTEGER NOT NULL, actor TEXT NOT NULL, action TEXT NOT NULL, "
         "detail TEXT NOT NULL) STRICT",
     )
@@ -352,6 +413,11 @@ class SqliteStore(Store):
         """Return the path."""
         return str(self.path)
 
+    @property
+    def address(self) -> str:
+        """Return the path."""
+        return str(self.path)
+
     def open(self) -> None:
         """Open the file, alone if wanted, and make the tables."""
         try:
@@ -361,7 +427,7 @@ class SqliteStore(Store):
             self._writer = self._connect()
             self._reader = self._connect()
             with self.transaction() as session:
-                for statement in self.schema:
+                for statement in (*self.schema, *INDEXES):
                     session.rows(statement)
                 session.rows("INSERT OR IGNORE INTO meta VALUES ('schema', ?)", str(SCHEMA_VERSION))
                 self.check_schema(session)
@@ -467,6 +533,30 @@ class SqliteStore(Store):
             raise StoreError(f"{self.place}: expected a store that can be opened; {error}.") from error
 
 
+def open_store(place: str, *, alone: bool = True) -> Store:
+    """Return the store at a place: a file, or the address of a PostgreSQL database."""
+    if place.startswith(("postgresql://", "postgres://")):
+        try:
+            from genm.serve.postgresql import PostgresStore
+        except ImportError:
+            raise MissingExtraError("a store in PostgreSQL", "serve,postgresql") from None
+        return PostgresStore(place)
+    return SqliteStore(place, alone=alone)
+
+
+@contextmanager
+def existing_store(place: str) -> Iterator[Store]:
+    """Open a store that exists, beside a service that may be using it."""
+    if not place.startswith(("postgresql://", "postgres://")) and not Path(place).is_file():
+        raise StoreError(f"{place}: expected a store; there is no such file.")
+    store = open_store(place, alone=False)
+    store.open()
+    try:
+        yield store
+    finally:
+        store.close()
+
+
 def copy_store(source: Store, target: Store) -> int:
     """Copy one state of a store into an empty one, of whatever kind; returns the number of events."""
     with source.snapshot() as old, target.transaction() as new:
@@ -488,6 +578,18 @@ def _copy_events(old: Session, new: Session) -> None:
     while part := old.events(after, 1000):
         new.add_events(part)
         after = part[-1].sequence
+
+
+def copy_to(source: Store, place: str) -> int:
+    """Copy a store to a new place, alone there; returns the number of events."""
+    if not place.startswith(("postgresql://", "postgres://")) and Path(place).exists():
+        raise StoreError(f"{place}: expected a new file; found one. Move it away first, or choose another name.")
+    target = open_store(place)
+    target.open()
+    try:
+        return copy_store(source, target)
+    finally:
+        target.close()
 
 
 def now_ms() -> int:
