@@ -123,7 +123,7 @@ class Service:
         """Take the engine, and what learns from the stored judgments: a process of its own if it is not given."""
         self.engine = engine
         self._learn = LearningProcess() if learn is None else learn
-        self.automatic: "AutomaticRelearning | None" = None
+        self.automatic: AutomaticRelearning | None = None
         """What learns from the stored feedback by itself, for the figures of it."""
         self.metrics = Metrics()
         self.started = time.time()
