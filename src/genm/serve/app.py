@@ -15,11 +15,11 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from genm.errors import StoreError
+from genm.serve.bodies import Body
 from genm.serve.guards import RequestRate
 from genm.serve.http import EXCEPTION_HANDLERS, Limits, SafeHeaders, answer_or_refuse, asset, read_body
 from genm.serve.messages import (
     ActionAnswer,
-    Body,
     ComparisonAnswer,
     EvaluateAnswer,
     EvaluateRequest,
@@ -200,11 +200,13 @@ class Application:
 
     async def _fuse(self, _: Caller, given: tuple[Body, bytes], __: Request) -> bytes:
         with self._step("genm.fuse", **{"genm.body_bytes": len(given[1])}):
-            return await _work(given, lambda body: _encoder.encode(self.service.fuse(body)))
+            return await _work(given, lambda body, content: _encoder.encode(self.service.fuse_body(body, content)))
 
     async def _feedback(self, caller: Caller, given: tuple[Body, bytes], _: Request) -> FeedbackAnswer:
         with self._step("genm.feedback.prepare", **{"genm.body_bytes": len(given[1])}):
-            work = await _work(given, lambda body: self.service.prepare_feedback(caller, body))
+            work = await _work(
+                given, lambda body, content: self.service.prepare_feedback(caller, body.read(content))
+            )
         with self._step("genm.feedback.store", **{"genm.events": len(work.lessons)}):
             return await self.service.feedback(work)
 
@@ -230,7 +232,7 @@ class Application:
         return await asyncio.to_thread(self.service.evaluate, body)
 
     async def _interleave(self, _: Caller, given: tuple[Body, bytes], __: Request) -> InterleaveAnswer:
-        return await _work(given, self.service.interleave)
+        return await _work(given, lambda body, content: self.service.interleave(body.read(content)))
 
     async def _comparison(self, _: Caller, __: None, request: Request) -> ComparisonAnswer:
         first, second = (_number(request, name, PositiveInt, None) for name in ("first", "second"))
@@ -271,12 +273,11 @@ class Application:
         return Response(self.description, media_type="application/json")
 
 
-async def _work(given: tuple[Body, bytes], function: Callable[[Any], T]) -> T:
+async def _work(given: tuple[Body, bytes], function: Callable[[Body, bytes], T]) -> T:
     """Decode and work on a body: at once if it is small, else in a thread."""
-    body, content = given
-    if len(content) < _LARGE:
-        return function(body.read(content))
-    return await asyncio.to_thread(lambda: function(body.read(content)))
+    if len(given[1]) < _LARGE:
+        return function(*given)
+    return await asyncio.to_thread(function, *given)
 
 
 def _number(request: Request, name: str, kind: Any, default: int | None) -> int | None:

@@ -5,6 +5,7 @@ are sorted only where the order of rows can change a result: for normalisers tha
 among documents whose fused scores are equal.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from genm._math.fusion import weighted_sum
 from genm._math.scaling import scale_lists
 from genm._math.sorting import distinct_scores
-from genm._typing import Floats
+from genm._typing import Floats, Ints
 from genm.align import UNJUDGED, Aligned
 from genm.grouping import TEXT
 from genm.ids import Ids
@@ -38,7 +39,7 @@ _ONE_QUERY = Ids.of(("q",))
 class QueryScores:
     """One query's documents and their normalised scores, a column per ranker of the model."""
 
-    doc_ids: list[str]
+    doc_ids: Sequence[str]
     is_sorted: bool
     """Whether the documents stand by id downwards."""
     raw: NDArray[np.float64]
@@ -86,7 +87,7 @@ class Fusion:
 
         `in_order` sorts the documents by id downwards even where no result depends on it.
         """
-        names = self._names(runs, rankers, place)
+        names = self.names(runs, rankers, place)
         lists = self._lists(runs, names, place)
         is_sorted = self._sorts or in_order
         docs, rows = (_number_in_order if is_sorted else _number_as_they_come)([doc_ids for doc_ids, _ in lists])
@@ -94,17 +95,39 @@ class Fusion:
         raw, retrieved = self._table(len(docs), rows, lists, columns)
         if np.count_nonzero(retrieved) != len(rows):
             raise _repeated_in(lists, names, place)
-        normalized = scale_lists(raw, retrieved, np.array([0, len(docs)], np.int64), self._rules)
+        return QueryScores(docs, is_sorted, raw, retrieved, self.normalize(raw, retrieved, names))
+
+    def normalize(self, raw: Floats, retrieved: NDArray[np.bool_], names: Sequence[str]) -> Floats:
+        """Return one query's scores as the model normalises them; rankers that are not named contribute nothing."""
+        normalized = scale_lists(raw, retrieved, np.array([0, len(raw)], np.int64), self._rules)
         if len(names) < len(self._column):
             normalized[:, [k for name, k in self._column.items() if name not in names]] = 0.0
-        return QueryScores(docs, is_sorted, raw, retrieved, normalized)
+        return normalized
+
+    @property
+    def needs_order(self) -> bool:
+        """Whether a result may depend on the order of rows, or of the documents of a list."""
+        return self._sorts or any(normalizer.ties == "given" for normalizer in self.model.normalizers)
+
+    def deepest(self, names: Sequence[str]) -> list[float]:
+        """Return how many documents of each ranker's list the model reads."""
+        depths = (self.model.depths[self._column[name]] for name in names)
+        return [math.inf if depth is None else depth for depth in depths]
+
+    def columns_of(self, names: Sequence[str]) -> Ints:
+        """Return the column of each ranker."""
+        return np.array([self._column[name] for name in names], np.int64)
+
+    def empty_table(self, n_docs: int) -> tuple[Floats, NDArray[np.bool_]]:
+        """Return a table of scores by row and ranker, and which of them are given: none."""
+        return np.zeros((n_docs, len(self._column))), np.zeros((n_docs, len(self._column)), np.bool_)
 
     def join_all(self, queries: Sequence[tuple[Mapping[str, Rows | Columns], str]]) -> list[QueryScores]:
         """Return what `join` gives for the runs of each query, in order and of all rankers; each with its place."""
         docs_of, rows, lists, starts = [], list[NDArray[np.int64]](), list[_List](), [0]
         columns = list(range(len(self._column)))
         for runs, place in queries:
-            own = self._lists(runs, self._names(runs, None, place), place)
+            own = self._lists(runs, self.names(runs, None, place), place)
             docs, own_rows = _number_in_order([doc_ids for doc_ids, _ in own])
             docs_of.append(docs)
             rows.append(own_rows + starts[-1])
@@ -136,8 +159,7 @@ class Fusion:
         self, n_docs: int, rows: NDArray[np.int64], lists: Sequence["_List"], columns: Sequence[int]
     ) -> tuple[Floats, NDArray[np.bool_]]:
         """Return the scores by row and ranker, and which of them are given; `columns` names each list's ranker."""
-        raw = np.zeros((n_docs, len(self._column)))
-        retrieved = np.zeros(raw.shape, np.bool_)
+        raw, retrieved = self.empty_table(n_docs)
         sizes = [len(scores) for _, scores in lists]
         cells = rows * len(self._column) + np.repeat(columns, sizes)
         raw.reshape(-1)[cells] = np.fromiter(
@@ -191,7 +213,10 @@ class Fusion:
             query_weights=np.array([weight]),
         )
 
-    def _names(self, runs: Mapping[str, Rows | Columns], rankers: Sequence[str] | None, place: str) -> list[str]:
+    def names(
+        self, runs: Mapping[str, object], rankers: Sequence[str] | None, place: str = "body.runs"
+    ) -> list[str]:
+        """Return the rankers whose lists are fused, in the model's order; refuses unknown and missing ones."""
         known = self.model.rankers
         check_names(place, runs, known)
         if rankers is not None:
@@ -252,7 +277,7 @@ def _cut(doc_ids: Sequence[str], scores: Sequence[float], depth: int | None, pla
     return [doc_id for _, doc_id in pairs], [score for score, _ in pairs]
 
 
-def _break_ties(order: NDArray[np.int64], fused: Floats, doc_ids: list[str]) -> None:
+def _break_ties(order: NDArray[np.int64], fused: Floats, doc_ids: Sequence[str]) -> None:
     """Put documents with equal scores by id downwards, in place."""
     ranked = fused[order]
     same = ranked[1:] == ranked[:-1]

@@ -17,8 +17,9 @@ from starlette.types import ASGIApp
 from genm.judge.agreement import agreement_of
 from genm.judge.session import Pair, Progress, Session
 from genm.judge.store import judgments_as
+from genm.serve.bodies import Body
 from genm.serve.http import EXCEPTION_HANDLERS, Limits, SafeHeaders, answer_or_refuse, asset, read_body
-from genm.serve.messages import Body, RequestError, invalid
+from genm.serve.messages import RequestError, invalid
 from genm.serve.security import Caller, Gate, Tokens
 from genm.serve.server import listen, tokens_for
 

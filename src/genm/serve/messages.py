@@ -6,15 +6,12 @@ in one list never pass.
 """
 
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Literal
 
 import msgspec
 
 from genm.model import Model
-
-T = TypeVar("T")
 
 MAX_NAME = 512
 """Characters of a key, a query id or a document id."""
@@ -313,57 +310,6 @@ class RequestError(Exception):
 def invalid(place: str, expected: str, found: str, advice: str) -> RequestError:
     """Return the refusal of a body that can be read but not used."""
     return RequestError(422, "input", place, expected, found, advice)
-
-
-_PLACE = re.compile(r" - at `(?:key in )?\$([^`]*)`$")
-_GOT = re.compile(r"^Expected `(?P<expected>[^`]*)`(?P<more>[^`]*?)(?:, got `(?P<found>[^`]*)`)?$")
-_LACKING = re.compile(r"^Object missing required field `(?P<name>[^`]*)`$")
-_UNKNOWN = re.compile(r"^Object contains unknown field `(?P<name>.*)`$", re.DOTALL)
-_DEEPEST = 64
-
-
-class Body:
-    """Decodes one kind of body."""
-
-    def __init__(self, kind: type[T]) -> None:
-        self.kind = kind
-        self._decoder = msgspec.json.Decoder(kind)
-
-    def read(self, content: bytes) -> Any:
-        """Return the body, or raise a refusal that says which part of it does not fit."""
-        try:
-            return self._decoder.decode(content)
-        except msgspec.ValidationError as error:
-            raise _misfit(str(error)) from None
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            found = f"{error}" if content else "an empty body"
-            advice = "NaN and Infinity are no JSON numbers." if b"NaN" in content or b"Infinity" in content else ""
-            raise RequestError(400, "json", "body", "JSON in UTF-8", found, advice or "Check the writer.") from None
-        except RecursionError:
-            raise RequestError(
-                400, "json", "body", f"at most {_DEEPEST} levels of nesting", "more", "Flatten it."
-            ) from None
-
-
-def _misfit(text: str) -> RequestError:
-    place = "body"
-    at = _PLACE.search(text)
-    if at:
-        place, text = f"body{at[1]}", text[: at.start()]
-    if found := _LACKING.match(text):
-        return invalid(place, f"the field {found['name']!r}", "none", "Add it. /openapi.json has every field.")
-    if found := _UNKNOWN.match(text):
-        name = found["name"][:80]
-        return invalid(place, "known fields only", f"{name!r}", "Check the spelling; see /openapi.json.")
-    if found := _GOT.match(text):
-        expected = _WORDS.get(found["expected"], found["expected"]) + found["more"]
-        return invalid(place, expected, found["found"] or "something else", "Correct the value.")
-    if text == "Number out of range":
-        return invalid(place, "a number of double precision", "one beyond 1.8e308", "Scale the scores.")
-    return invalid(place, "another value", text[:120], "/openapi.json says what each field takes.")
-
-
-_WORDS = {"float": "a number", "int": "an integer", "str": "a string", "array": "an array", "object": "an object"}
 
 
 def read_list(place: str, given: Rows | Columns) -> tuple[Sequence[str], Sequence[float]]:

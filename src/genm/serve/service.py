@@ -6,7 +6,7 @@ import secrets
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 import numpy as np
@@ -16,8 +16,10 @@ from genm.align import Aligned
 from genm.errors import GenmError, StoreError
 from genm.evaluate import AlignedEvaluator
 from genm.model import Model
+from genm.serve.bodies import Body
+from genm.serve.columns import ColumnReader, TextIds
 from genm.serve.engine import Action, Engine, Feedback, Status, weights_of
-from genm.serve.fusion import Fusion
+from genm.serve.fusion import Fusion, QueryScores
 from genm.serve.guards import latest_change, merge_queries
 from genm.serve.interleaving import sequential_test, team_draft
 from genm.serve.learner import Weights, parse_interleaving
@@ -129,6 +131,7 @@ class Service:
         self.started = time.time()
         self._recent: deque[tuple[float, int]] = deque(maxlen=10_000)
         self._fusion: Fusion | None = None
+        self._columns: ColumnReader | None = None
 
     @property
     def model(self) -> Model:
@@ -150,14 +153,23 @@ class Service:
     def warm_up(self) -> None:
         """Compile the kernels before the first request comes."""
         runs: Any = {name: [("a", 2.0), ("b", 1.0), ("c", 0.0)] for name in self.model.rankers}
+        columns = {name: {"doc_ids": ["a:b", "c"], "scores": [2.0, 1.0]} for name in self.model.rankers}
+        self.fuse_body(Body(FuseRequest), msgspec.json.encode({"runs": columns}))
         query = self.fusion.join(runs, in_order=True)
         query.fuse(np.array(self.model.weights))
         event = FeedbackEvent("warm-up", "warm-up", runs, judgments={"b": self.model.relevance_level})
         lesson = self.engine.lessons.prepare(event, (), "warm-up", {})
         self.engine.rehearse([lesson])
 
-    def fuse(self, request: FuseRequest) -> FuseAnswer:
-        """Fuse one query's lists."""
+    def fuse_body(self, body: Body, content: bytes) -> FuseAnswer:
+        """Fuse the lists of a body."""
+        if self._columns is None:
+            self._columns = ColumnReader(self.fusion)
+        found = self._columns.read(content)
+        return self.fuse(body.read(content)) if found is None else self.fuse(*found)
+
+    def fuse(self, request: FuseRequest, query: QueryScores | None = None) -> FuseAnswer:
+        """Fuse one query's lists; `query` is what they hold, if that is known."""
         if request.weights is not None and request.version is not None:
             raise invalid("body", "weights or version", "both", "Leave one out.")
         version: int | None = None
@@ -166,7 +178,8 @@ class Service:
         else:
             used = self._weights(request.version)
             version, weights = used.version, np.array(used.vector)
-        query = self.fusion.join(request.runs, request.rankers)
+        if query is None:
+            query = self.fusion.join(request.runs, request.rankers)
         group = None
         if request.weights is None and request.version is None:
             group = self.fusion.group_of(request.group, request.text, request.columns)
@@ -177,12 +190,14 @@ class Service:
             else:
                 pass  # the global weights
         order, fused = query.fuse(weights, request.top)
-        doc_ids, scores = query.doc_ids_of(order), fused[order].tolist()
+        scores = fused[order].tolist()
         answer = FuseAnswer(version, request.query_id, group=group)
-        if all(isinstance(one, Columns) for one in request.runs.values()):
-            answer.doc_ids, answer.scores = doc_ids, scores
+        if isinstance(query.doc_ids, TextIds):
+            answer.doc_ids, answer.scores = cast("list[str]", query.doc_ids.encoded(order)), scores
+        elif all(isinstance(one, Columns) for one in request.runs.values()):
+            answer.doc_ids, answer.scores = query.doc_ids_of(order), scores
         else:
-            answer.results = list(zip(doc_ids, scores, strict=True))
+            answer.results = list(zip(query.doc_ids_of(order), scores, strict=True))
         if request.explain:
             parts = query.scores[order] * weights
             names = self.model.rankers
