@@ -1,7 +1,9 @@
 """The service beside a JSON echo on the same stack, in one run: fusions and durable feedback per second.
 
 The echo decodes the same body and encodes it again; it bounds what any service in this stack can do. Rounds of the
-two take turns, so that a busy machine slows both. The server is kept on one core where the system allows it.
+two take turns, so that a busy machine slows both. The server is kept on one core where the system allows it. Wall
+clock figures (per second, median, p99) are worth something on an idle machine only; the load is in the result. CPU
+figures count the server and the processes that it started, and hold on a busy machine too.
 
     python -m benchmarks.serve --seconds 3 --rounds 3
     python -m benchmarks.serve --requests 1000000     # memory and descriptors over many requests
@@ -26,6 +28,7 @@ from typing import NamedTuple
 import msgspec
 from starlette.types import ASGIApp
 
+from benchmarks._bars import hold
 from genm.model import Model, save_model
 from genm.normalizers import Normalizer
 from genm.serve.app import create_app
@@ -33,11 +36,12 @@ from genm.serve.engine import Engine, Feedback
 from genm.serve.http import Limits
 from genm.serve.learner import Lesson, Rules
 from genm.serve.messages import FeedbackEvent
-from genm.serve.server import short_collections
+from genm.serve.server import short_pauses
 from genm.serve.service import Service
 from genm.serve.store import SqliteStore
 
 RANKERS = ("bm25", "dense", "sparse", "rerank")
+WHILE_LEARNING = "fuse, columns, while one client sends judgments"
 
 
 def make_model() -> Model:
@@ -94,9 +98,9 @@ class Connection:
 
 
 def cpu_seconds(process: subprocess.Popen) -> float:
-    """Return the processor time that a process has taken, in all its threads."""
+    """Return the processor time of a process, in all its threads and the processes that it started and ended."""
     fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
 class Round(NamedTuple):
@@ -222,7 +226,7 @@ def in_a_row(folder: Path, n_requests: int) -> dict:
         return times
 
     found = {}
-    with short_collections():
+    with short_pauses():
         for name, form in (("rows", dict), ("columns", as_columns)):
             times = asyncio.run(measure([msgspec.json.encode({"runs": form(one)}) for one in lists]))
             eight = sorted(sum(times[at : at + 8]) for at in range(len(times) - 7))
@@ -239,6 +243,28 @@ Target = tuple[subprocess.Popen, int]
 """A server and its port."""
 
 
+@contextlib.contextmanager
+def learning(port: int):
+    """Send judged queries all the while, one request after the other."""
+    bodies, stop = feedback_bodies(200, 20, start=500_000), threading.Event()
+
+    def work() -> None:
+        connection = Connection(port)
+        for body in bodies:
+            if stop.is_set():
+                break
+            connection.send(request_bytes("/v1/feedback", body))
+        connection.socket.close()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
 def fusing(options: argparse.Namespace, service: Target, echo: Target) -> dict:
     draw = random.Random(1)
     lists = [make_lists(draw, 1000, 3000) for _ in range(20)]
@@ -249,12 +275,14 @@ def fusing(options: argparse.Namespace, service: Target, echo: Target) -> dict:
         "fuse, rows": (service, [request_bytes("/v1/fuse", body) for body in rows]),
         "fuse, columns": (service, [request_bytes("/v1/fuse", body) for body in columns]),
     }
-    found: dict[str, list[Round]] = {name: [] for name in cases}
+    found: dict[str, list[Round]] = {name: [] for name in (*cases, WHILE_LEARNING)}
     for target, requests in cases.values():
         load(*target, requests, 0.5, 2)
     for _ in range(options.rounds):
         for name, (target, requests) in cases.items():
             found[name].append(load(*target, requests, options.seconds, 8))
+        with learning(service[1]):
+            found[WHILE_LEARNING].append(load(*service, cases["fuse, columns"][1], options.seconds, 8))
     middle = {
         name: Round(*(statistics.median(values) for values in zip(*rounds, strict=True)))
         for name, rounds in found.items()
@@ -425,7 +453,24 @@ def main() -> None:
                 os.sched_setaffinity(0, set(cores))
             result["fusing, eight in a row, CPU"] = in_a_row(folder, 750)
             result["feedback, store only"] = store_only(folder, options.batches)
+    result["load at the end"] = os.getloadavg()
     print(json.dumps(result, indent=2))
+    if not options.requests:
+        hold_bars(result)
+
+
+def hold_bars(result: dict) -> None:
+    """Hold the figures to the bars of the service."""
+    fused, waits = result["fusing 4 x 1000"], f"wall clock, load {result['load'][0]:.1f}: needs an idle machine"
+    rows, columns = fused["fuse, rows"], fused["fuse, columns"]
+    hold("/v1/fuse, rows, CPU beside an echo's", rows["CPU, of echo"], 350 / 555, at_least=True)
+    hold("/v1/fuse, columns, CPU beside rows'", columns["CPU, of rows"], 1.5, at_least=True)
+    for name in ("fuse, rows", "fuse, columns", WHILE_LEARNING):
+        hold(f"p99 at 8 connections: {name}", fused[name]["p99 ms"], 50, unit="ms", note=waits)
+    stored, sent = result["feedback, store only"], result["feedback over HTTP"]
+    hold("durable events, store only, per second", stored["per second"], 15_000, unit="", at_least=True, note=waits)
+    hold("durable events over HTTP, per second", sent["per second"], 5_000, unit="", at_least=True, note=waits)
+    hold("the same per CPU second of the server", sent["per CPU second"], 5_000, unit="", at_least=True)
 
 
 if __name__ == "__main__":

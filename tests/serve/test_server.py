@@ -17,6 +17,7 @@ import pytest
 pytest.importorskip("uvicorn", reason="needs the extra serve")
 
 import httpx
+import msgspec
 from serve.cases import judged, model, sqlite_driver
 from typer.testing import CliRunner
 
@@ -25,6 +26,7 @@ from genm.client import Client
 from genm.model import save_model
 from genm.serve import server
 from genm.serve.http import Limits
+from genm.serve.store import existing_store
 
 PATIENCE = 60.0
 """Seconds to wait for a service on a busy machine: its first answer loads the kernels."""
@@ -173,6 +175,21 @@ def test_events_beyond_the_influence_of_a_client_are_told(live, files):
     assert "note: 3 events were stored without moving the weights" in done.output
 
 
+def test_it_learns_from_all_feedback_by_itself_and_stops_while_it_does(folder):
+    one = Process("model.json", "--relearn-every", "0.1", "--influence", "0", cwd=folder)
+    with Client(one.url, retries=0) as client:
+        client.feedback([msgspec.to_builtins(judged(number)) for number in range(12)])
+        for _ in range(300):
+            if (versions := client.versions())["versions"][0]["reason"] == "relearn":
+                break
+            time.sleep(0.1)
+        assert versions["champion"] == versions["latest"] == 3
+        assert "genm_relearned_total 1" in httpx.get(f"{one.url}/metrics").text
+        client.feedback([msgspec.to_builtins(judged(50))])
+    assert one.stop() == 143
+    assert genm("serve", "check", "--store", folder / "model.sqlite").exit_code == 0
+
+
 def test_check_backup_and_restore(tmp_path):
     driver = sqlite_driver(tmp_path / "store.sqlite")
     driver.feedback(judged(1))
@@ -300,19 +317,21 @@ def test_a_full_disk_is_a_503(folder):
     finally:
         process.kill()
         process.communicate()
-    with server.existing_store(str(folder / "model.sqlite")) as store, store.snapshot() as session:
+    with existing_store(str(folder / "model.sqlite")) as store, store.snapshot() as session:
         assert set(session.answers(f"k{number}" for number in range(30))) >= set(acknowledged)
 
 
-def test_the_garbage_collector_is_left_as_it_was():
-    before = gc.get_threshold()
+def test_the_garbage_collector_and_the_switch_interval_are_left_as_they_were():
+    before, interval = gc.get_threshold(), sys.getswitchinterval()
     try:
         gc.set_threshold(700, 10, 10)
-        with server.short_collections():
+        with server.short_pauses():
+            assert sys.getswitchinterval() == pytest.approx(0.001)
             assert gc.get_threshold() == (20_000, 10, 10)
             assert gc.get_freeze_count() > 10_000
         assert gc.get_threshold() == (700, 10, 10)
         assert gc.get_freeze_count() == 0
+        assert sys.getswitchinterval() == pytest.approx(interval)
     finally:
         gc.set_threshold(*before)
         gc.freeze()  # conftest.py has done so, to spare the tests that follow

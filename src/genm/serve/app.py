@@ -75,6 +75,7 @@ class Application:
         self.service, self.gate, self.limits, self.telemetry = service, gate, limits, telemetry
         self.rate = RequestRate(limits.rate)
         self.n_streams = 0
+        self._overviews: dict[bool, tuple[float, bytes]] = {}
         self.stopping = asyncio.Event()
         self.table = self._table()
         self.description = _encoder.encode(describe(operation for operation, _ in self.table))
@@ -252,11 +253,19 @@ class Application:
         self.n_streams += 1
         try:
             while not self.stopping.is_set():
-                overview = await asyncio.to_thread(self.service.overview, caller)
-                yield b"event: overview\ndata: " + _encoder.encode(overview) + b"\n\n"
+                yield b"event: overview\ndata: " + await self._shared_overview(caller) + b"\n\n"
                 await asyncio.sleep(_BEAT)
         finally:
             self.n_streams -= 1
+
+    async def _shared_overview(self, caller: Caller) -> bytes:
+        """Return what the page shows, made once a beat for all pages of callers who may do the same."""
+        kind = caller.may("admin")
+        made_at, overview = self._overviews.get(kind, (-_BEAT, b""))
+        if time.monotonic() - made_at >= 0.5 * _BEAT:
+            overview = await asyncio.to_thread(lambda: _encoder.encode(self.service.overview(caller)))
+            self._overviews[kind] = time.monotonic(), overview
+        return overview
 
     async def _metrics(self, _: Caller, __: None, ___: Request) -> Response:
         return Response(self.service.metrics_text(), media_type="text/plain; version=0.0.4")
