@@ -15,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test checks lint spelling javascript types contract kernels unit coverage disguises disguised engines fuzz faults \
-        crashes docs bench audit sbom lock clean
+        crashes requests docs bench audit sbom lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -135,9 +135,15 @@ docs: $(VENV)/.documented  ## build the documentation site into site/, failing o
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 	@$(BIN)/python docs/tools/check_site.py site
 
-crashes: $(VENV)/.tested  ## kill the service's writer 1,000 times and cut its power 200 times: nothing may be lost
-	@$(BIN)/python tests/serve/crashes.py --kills 1000
-	@$(BIN)/python tests/serve/crashes.py --kills 200 --power-cut
+crashes: $(VENV)/.tested  ## kill the service's writer (KILLS=1000), cut its power (CUTS=200), kill replicas (REPLICAS=50)
+	@$(BIN)/python tests/serve/crashes.py --kills $(or $(KILLS),1000)
+	@$(BIN)/python tests/serve/crashes.py --kills $(or $(CUTS),200) --power-cut
+	@GENM_TESTS_KILLS=$(or $(REPLICAS),50) $(BIN)/python -m pytest -q -s tests/serve/test_postgresql.py -k killed
+
+# CASES are for each operation and each of two kinds of requests; the last line of each part says how many there were.
+requests: $(VENV)/.tested  ## send the service requests made from its description (CASES=1700), and run its state machine (MACHINES=300)
+	@GENM_TESTS_SCHEMA_CASES=$(or $(CASES),1700) $(BIN)/python -m pytest -q -s tests/serve/test_openapi.py
+	@GENM_TESTS_MACHINES=$(or $(MACHINES),300) $(BIN)/python -m pytest -q tests/serve/test_state_machine.py
 
 bench: $(VENV)/.tested  ## run the benchmarks beside their peers
 	@$(PIP) install -q -c constraints.txt --group bench

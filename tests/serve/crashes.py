@@ -5,7 +5,8 @@
     python tests/serve/crashes.py --kills 50 --postgresql postgresql://...    # one of three replicas each time
     python tests/serve/crashes.py --pauses 8 --postgresql postgresql://...    # stop a learner, let another go on
 
-A child process opens the store and learns from events of four threads. It notes every acknowledgement in a pipe.
+A child process opens the store and learns from events of four threads; weights learned anew are handed over in
+between. It notes every acknowledgement in a pipe.
 The parent kills it after a random time, reads the notes, and looks up each of them in the store; every so often the
 whole log is replayed. With --power-cut a small library (fsync_shadow.c) keeps what was flushed, and after each kill
 the store's files are replaced: every page is the flushed one, or at random one that was written since.
@@ -52,7 +53,11 @@ def write_until_killed(place, life, notes):
         for number in range(10**9):
             first = (life * 8 + thread) * 1_000_000 + 2 * number
             answer = driver.feedback(judged(first, seed=first % 50), judged(first + 1, seed=first % 50 + 1))
-            for event in answer.events:
+            done = list(answer.events)
+            if number % 5 == 4:  # as the service does when it has learned from all feedback
+                share = 0.1 + 0.1 * (number % 7)
+                done.append(driver.take_over((share, 0.5 * (1 - share), 0.5 * (1 - share)), 1, f"anew-{first}"))
+            for event in done:
                 line = json.dumps([event.key, event.sequence, event.version]) + "\n"
                 os.write(notes, line.encode())
 
@@ -351,13 +356,14 @@ def build_shadow_library(folder):
     return library
 
 
-def run_with_power_cuts(folder, kills, seed):
+def run_with_power_cuts(folder, kills, seed, longest=0.4):
     """Run this file again under the library."""
     library = build_shadow_library(folder)
     if library is None:
         return None
     environment = {**os.environ, "LD_PRELOAD": str(library)}
-    arguments = [sys.executable, __file__, "--kills", str(kills), "--seed", str(seed), "--folder", str(folder)]
+    numbers = {"--kills": kills, "--seed": seed, "--longest": longest, "--folder": folder}
+    arguments = [sys.executable, __file__, *(word for pair in numbers.items() for word in map(str, pair))]
     return subprocess.run(
         [*arguments, "--under-shadow"], env=environment, check=False, capture_output=True, text=True
     )
@@ -367,6 +373,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--longest", type=float, default=0.4, help="seconds of a life; more for a busy machine")
     parser.add_argument("--power-cut", action="store_true")
     parser.add_argument("--postgresql", help="address of a database that three replicas share")
     parser.add_argument("--pauses", type=int, default=0, help="with --postgresql: stop learners instead")
@@ -384,12 +391,12 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = options.folder or name
         if options.power_cut:
-            found = run_with_power_cuts(folder, options.kills, options.seed)
+            found = run_with_power_cuts(folder, options.kills, options.seed, options.longest)
             if found is None:
                 sys.exit("needs Linux and a C compiler")
             print(found.stdout, found.stderr, sep="")
             sys.exit(found.returncode)
-        run(folder, options.kills, seed=options.seed, power_cut=options.under_shadow)
+        run(folder, options.kills, seed=options.seed, power_cut=options.under_shadow, longest=options.longest)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Feedback, fusing, rollback, setting weights, restarts and a second replica, against a model in memory."""
 
+import os
 import random
 import tempfile
 import time
@@ -33,6 +34,8 @@ from genm.serve.replay import check_store
 from genm.serve.store import SqliteStore, existing_store, open_store
 
 RULES = Rules(influence=None, max_ap_loss=1.0)  # every update is promoted: the guard has tests of its own
+MACHINES = int(os.environ.get("GENM_TESTS_MACHINES", "15"))
+"""How many walks are taken; a quarter of them over two replicas."""
 START = model(method="on", weights=(0.2, 0.3, 0.5))
 
 
@@ -202,7 +205,7 @@ class ServiceMachine(RuleBasedStateMachine):
 
 
 TestServiceMachine = ServiceMachine.TestCase
-TestServiceMachine.settings = settings(max_examples=15, stateful_step_count=20, deadline=None)
+TestServiceMachine.settings = settings(max_examples=MACHINES, stateful_step_count=20, deadline=None)
 
 
 def test_replicas_on_postgresql_are_one_service(postgresql):
@@ -234,5 +237,5 @@ def test_replicas_on_postgresql_are_one_service(postgresql):
                     time.sleep(0.01)
 
     run_state_machine_as_test(
-        ReplicaMachine, settings=settings(max_examples=4, stateful_step_count=12, deadline=None)
+        ReplicaMachine, settings=settings(max_examples=(MACHINES + 3) // 4, stateful_step_count=12, deadline=None)
     )
