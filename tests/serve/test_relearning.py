@@ -137,6 +137,19 @@ def test_a_process_that_fails_says_why(tmp_path):
         LearningProcess()(Order(str(tmp_path / "none.sqlite"), 10, by_itself=True))
 
 
+def test_a_process_that_cannot_start_or_ends_badly_is_an_error(driver, monkeypatch):
+    one = driver()
+    monkeypatch.setattr(relearning.sys, "executable", "/nowhere/python")
+    with pytest.raises(StoreError, match="expected to start a process"):
+        LearningProcess()(order_of(one))
+    monkeypatch.setattr(relearning.sys, "executable", "/bin/false")
+    with pytest.raises(StoreError, match="ended with status 1: no message"):
+        LearningProcess()(order_of(one))
+    monkeypatch.setattr(relearning.sys, "executable", "/bin/echo")
+    with pytest.raises(StoreError, match="expected an answer in JSON"):
+        LearningProcess()(order_of(one))
+
+
 def test_what_it_learned_by_itself_is_served_and_replayed(driver, tmp_path):
     one = driver()
     one.feedback(*(judged(number) for number in range(12)))
@@ -275,11 +288,12 @@ def test_it_rests_longer_after_long_learning(driver):
     assert automatic._next == pytest.approx(clock.now + 200.0)
 
 
-def test_a_failure_is_counted_and_tried_again_later(driver, caplog):
+@pytest.mark.parametrize("failure", [StoreError("no memory"), RuntimeError("no memory")])
+def test_a_failure_is_counted_and_tried_again_later(driver, caplog, failure):
     one = driver()
 
     def fail(_):
-        raise StoreError("no memory")
+        raise failure
 
     automatic, clock = watched(one, fail)
     one.feedback(judged(1))

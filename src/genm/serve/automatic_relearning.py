@@ -126,12 +126,14 @@ class AutomaticRelearning:
             wait = _BACK_OFF if refusal.status == 429 else self.rest
             self._try_again(wait)
             _log.info("weights learned anew were not taken over, next try in %.0f s: %s", wait, refusal)
-        except StoreError as error:
+        except Exception as error:  # noqa: BLE001 (the thread must go on; what failed is counted and said)
             if self._stopped.is_set():
                 return
             self.n_failed += 1
-            self._try_again(max(self.rest, _BACK_OFF))
-            _log.warning("learning anew failed, next try in %.0f s: %s", max(self.rest, _BACK_OFF), error)
+            wait = max(self.rest, _BACK_OFF)
+            self._try_again(wait)
+            trace = None if isinstance(error, StoreError) else error
+            _log.warning("learning anew failed, next try in %.0f s: %s", wait, error, exc_info=trace)
 
     def _try_again(self, wait: float) -> None:
         self._next = self._clock() + wait

@@ -137,7 +137,10 @@ class LearningProcess:
         if process.returncode != 0:
             last = faults.decode(errors="replace").strip().rpartition("\n")[2]
             raise StoreError(f"learning anew ended with status {process.returncode}: {last[:300] or 'no message'}.")
-        answer = msgspec.json.decode(content, type=_Answer)
+        try:
+            answer = msgspec.json.decode(content, type=_Answer)
+        except msgspec.MsgspecError as error:
+            raise StoreError(f"learning anew: expected an answer in JSON; {error}.") from None
         if answer.failure is not None:
             raise StoreError(answer.failure)
         return answer.learned
@@ -149,7 +152,10 @@ class LearningProcess:
             if self._stopped:
                 raise StoreError("the service is stopping.")
             pipe = subprocess.PIPE
-            self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe)  # noqa: S603 (our own)
+            try:
+                self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe)  # noqa: S603 (ours)
+            except OSError as error:
+                raise StoreError(f"learning anew: expected to start a process; {error}.") from error
             return self._process
 
     def stop(self) -> None:

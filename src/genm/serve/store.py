@@ -415,8 +415,8 @@ class SqliteStore(Store):
 
     @property
     def address(self) -> str:
-        """Return the path."""
-        return str(self.path)
+        """Return the path, from the root."""
+        return str(self.path.absolute())
 
     def open(self) -> None:
         """Open the file, alone if wanted, and make the tables."""
