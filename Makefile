@@ -138,11 +138,11 @@ docs: $(VENV)/.documented  ## build the documentation site into site/, failing o
 crashes: $(VENV)/.tested  ## kill the service's writer (KILLS=1000), cut its power (CUTS=200), kill replicas (REPLICAS=50)
 	@$(BIN)/python tests/serve/crashes.py --kills $(or $(KILLS),1000)
 	@$(BIN)/python tests/serve/crashes.py --kills $(or $(CUTS),200) --power-cut
-	@GENM_TESTS_KILLS=$(or $(REPLICAS),50) $(BIN)/python -m pytest -q -s tests/serve/test_postgresql.py -k killed
+	@GENM_TESTS_REPLICA_KILLS=$(or $(REPLICAS),50) $(BIN)/python -m pytest -q -s tests/serve/test_postgresql.py -k killed
 
 # CASES are for each operation and each of two kinds of requests; the last line of each part says how many there were.
-requests: $(VENV)/.tested  ## send the service requests made from its description (CASES=1700), and run its state machine (MACHINES=300)
-	@GENM_TESTS_SCHEMA_CASES=$(or $(CASES),1700) $(BIN)/python -m pytest -q -s tests/serve/test_openapi.py
+requests: $(VENV)/.tested  ## send the service requests made from its description (CASES=2500), and run its state machine (MACHINES=300)
+	@GENM_TESTS_SCHEMA_CASES=$(or $(CASES),2500) $(BIN)/python -m pytest -q -s tests/serve/test_openapi.py
 	@GENM_TESTS_MACHINES=$(or $(MACHINES),300) $(BIN)/python -m pytest -q tests/serve/test_state_machine.py
 
 bench: $(VENV)/.tested  ## run the benchmarks beside their peers

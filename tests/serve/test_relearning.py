@@ -184,7 +184,7 @@ def test_it_moves_the_weights_no_further_than_the_limit(driver):
     with pytest.raises(RequestError, match=r"at most 0\.1 in an hour"):
         take_over(one, wanted, key="second")
     with one.engine.store.snapshot() as session:
-        assert session.last_relearning().moved <= 0.1 * NANO
+        assert session.last_event("relearn").moved <= 0.1 * NANO
     take_over(one, wanted, by_itself=False, key="an administrator may")
     assert one.status.champion.vector == (1.0, 0.0, 0.0)
     assert_sound(one)
@@ -237,6 +237,32 @@ def test_news_are_what_came_since_the_last_time_or_since_a_person_set_the_weight
     assert news() == News(0, 0)
     one.feedback(judged(11))
     assert news() == News(1, 0)
+
+
+def test_nothing_is_looked_up_by_reading_the_whole_log(driver):
+    one = driver()
+    one.feedback(*(judged(number) for number in range(5)))
+    plans = []
+    with one.engine.store.snapshot() as session:
+        rows = session.rows
+
+        def explained(sql, *values):
+            plans.extend((sql, step[3]) for step in rows(f"EXPLAIN QUERY PLAN {sql}", *values))
+            return rows(sql, *values)
+
+        session.rows = explained
+        for kind in ("model", "rules", "relearn"):
+            session.first_event(kind)
+            session.last_event(kind)
+        session.last_setting()
+        session.n_learned(3, 100)
+        for only_learned in (False, True):
+            assert session.newest_feedback(3, 3, only_learned=only_learned, most_bytes=10**6) == [5, 6, 7]
+        session.judged_events(3)
+        session.ap_values(3)
+    read = [(sql, step) for sql, step in plans if "events" in step]
+    assert len(read) == 12
+    assert [sql for sql, step in read if "INDEX lessons" not in step and "INDEX changes" not in step] == []
 
 
 class Clock:

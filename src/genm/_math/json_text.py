@@ -37,6 +37,8 @@ def may_repeat_a_key(text: Bytes, secret: np.uint64, table: NDArray[np.uint64]) 
     while at < len(text):
         byte = text[at]
         at += 1
+        if _COMMA < byte < _OPEN_LIST:  # numbers and colons
+            continue
         if byte == _QUOTE:
             start = at
             while text[at] != _QUOTE:

@@ -51,7 +51,7 @@ class News:
 
 def find_news(session: Session) -> News:
     """Return what is new since a person set the weights, or since the last time."""
-    setting, last = session.last_setting(), session.last_relearning()
+    setting, last = session.last_setting(), session.last_event("relearn")
     after, n_before = 0 if setting is None else setting.sequence, 0
     if last is not None and last.sequence > after:
         told = msgspec.json.decode(last.body, type=Relearned)

@@ -124,16 +124,20 @@ SETTING_KINDS = ("model", "rollback", "weights")
 """Events by which a person sets the weights."""
 _SETTING = f"kind IN {SETTING_KINDS!r}"
 _LEARNED = "outcome = 'learned'"
+_JUDGED = "ap IS NOT NULL"
+_HAS_SOMETHING_TO_LEARN = f"({_JUDGED} OR {_LEARNED})"
+_IS_NO_FEEDBACK = "kind NOT IN ('judgments', 'clicks', 'interleaved')"
+"""The two conditions of indexes: a query that repeats one of them to the letter may use its index."""
+
 INDEXES = (
-    "CREATE INDEX IF NOT EXISTS judged_events ON events (sequence) WHERE ap IS NOT NULL",
+    "DROP INDEX IF EXISTS judged_events",
+    "DROP INDEX IF EXISTS actions",
+    f"CREATE INDEX IF NOT EXISTS lessons ON events (sequence) WHERE {_HAS_SOMETHING_TO_LEARN}",
+    f"CREATE INDEX IF NOT EXISTS changes ON events (kind, sequence) WHERE {_IS_NO_FEEDBACK}",
     "CREATE INDEX IF NOT EXISTS moving_events ON events (received) WHERE moved > 0",
-    "CREATE INDEX IF NOT EXISTS actions ON events (kind, sequence) WHERE kind IN ('model', 'rules')",
-    f"CREATE INDEX IF NOT EXISTS settings ON events (sequence) WHERE {_SETTING}",
-    f"CREATE INDEX IF NOT EXISTS learned_events ON events (sequence) WHERE {_LEARNED}",
-    "CREATE INDEX IF NOT EXISTS relearnings ON events (sequence) WHERE kind = 'relearn'",
     "CREATE INDEX IF NOT EXISTS compared ON comparisons (first, second, sequence)",
 )
-"""Made when a store is opened, after its tables; a store of an older release gets what it lacks."""
+"""Made when a store is opened, after its tables. A store of an older release loses two that these replace."""
 
 TABLES: dict[str, str] = {
     "meta": "name, value",
@@ -218,27 +222,25 @@ class Session:
 
     def first_event(self, kind: str) -> EventRow | None:
         """Return the first event of a kind."""
-        sql = f"SELECT {_EVENT} FROM events WHERE kind = ? ORDER BY sequence LIMIT 1"  # noqa: S608
-        return next(iter(_events(self.rows(sql, kind))), None)
+        return self._change("kind = ?", "ASC", kind)
 
     def last_event(self, kind: str) -> EventRow | None:
         """Return the newest event of a kind."""
-        sql = f"SELECT {_EVENT} FROM events WHERE kind = ? ORDER BY sequence DESC LIMIT 1"  # noqa: S608
-        return next(iter(_events(self.rows(sql, kind))), None)
+        return self._change("kind = ?", "DESC", kind)
 
     def last_setting(self) -> EventRow | None:
         """Return the newest event by which a person set the weights: the model, a rollback, or given weights."""
-        sql = f"SELECT {_EVENT} FROM events WHERE {_SETTING} ORDER BY sequence DESC LIMIT 1"  # noqa: S608
-        return next(iter(_events(self.rows(sql))), None)
+        return self._change(_SETTING, "DESC")
 
-    def last_relearning(self) -> EventRow | None:
-        """Return the newest event by which weights were learned anew."""
-        sql = f"SELECT {_EVENT} FROM events WHERE kind = 'relearn' ORDER BY sequence DESC LIMIT 1"  # noqa: S608
-        return next(iter(_events(self.rows(sql))), None)
+    def _change(self, condition: str, order: str, *values: str) -> EventRow | None:
+        """Return the first event under a condition, of those that are no feedback."""
+        which = f"{_IS_NO_FEEDBACK} AND {condition} ORDER BY sequence {order} LIMIT 1"
+        return next(iter(_events(self.rows(f"SELECT {_EVENT} FROM events WHERE {which}", *values))), None)  # noqa: S608
 
     def n_learned(self, after: int, most: int) -> int:
         """Return how many events after a sequence number the stream has learned from; it counts up to `most`."""
-        newest = f"SELECT 1 AS one FROM events WHERE {_LEARNED} AND sequence > ? LIMIT ?"  # noqa: S608
+        which = f"{_HAS_SOMETHING_TO_LEARN} AND {_LEARNED} AND sequence > ?"
+        newest = f"SELECT 1 AS one FROM events WHERE {which} LIMIT ?"  # noqa: S608
         return int(self.rows(f"SELECT COUNT(*) FROM ({newest}) AS newest", after, most)[0][0])  # noqa: S608
 
     def newest_feedback(self, after: int, limit: int, *, only_learned: bool, most_bytes: int) -> list[int]:
@@ -247,11 +249,8 @@ class Session:
         They are what the stream has learned from, or all judged queries. The newest one always counts, older ones
         as long as the bodies together have at most `most_bytes`.
         """
-        which = _LEARNED if only_learned else "kind = 'judgments' AND ap IS NOT NULL"
-        sql = (
-            f"SELECT sequence, LENGTH(body) FROM events WHERE {which} AND sequence > ? "  # noqa: S608
-            "ORDER BY sequence DESC LIMIT ?"
-        )
+        which = f"{_HAS_SOMETHING_TO_LEARN} AND {_LEARNED if only_learned else _JUDGED} AND sequence > ?"
+        sql = f"SELECT sequence, LENGTH(body) FROM events WHERE {which} ORDER BY sequence DESC LIMIT ?"  # noqa: S608
         found, total = list[int](), 0
         for sequence, size in self.rows(sql, after, limit):
             total += size
@@ -268,16 +267,14 @@ class Session:
 
     def judged_events(self, limit: int) -> list[EventRow]:
         """Return the newest judged queries, the oldest of them first."""
-        sql = (
-            f"SELECT {_EVENT} FROM events WHERE kind = 'judgments' AND ap IS NOT NULL "  # noqa: S608
-            "ORDER BY sequence DESC LIMIT ?"
-        )
-        return _events(self.rows(sql, limit))[::-1]
+        which = f"{_HAS_SOMETHING_TO_LEARN} AND {_JUDGED} ORDER BY sequence DESC LIMIT ?"
+        return _events(self.rows(f"SELECT {_EVENT} FROM events WHERE {which}", limit))[::-1]  # noqa: S608
 
     def ap_values(self, limit: int) -> list[tuple[int, float]]:
         """Return the newest AP values with their sequence numbers, the oldest of them first."""
-        sql = "SELECT sequence, ap FROM events WHERE ap IS NOT NULL ORDER BY sequence DESC LIMIT ?"
-        return [(sequence, ap) for sequence, ap in self.rows(sql, limit)][::-1]
+        which = f"{_HAS_SOMETHING_TO_LEARN} AND {_JUDGED} ORDER BY sequence DESC LIMIT ?"
+        rows = self.rows(f"SELECT sequence, ap FROM events WHERE {which}", limit)  # noqa: S608
+        return [(sequence, ap) for sequence, ap in rows][::-1]
 
     def movements(self, minutes: int) -> list[tuple[str, int, int]]:
         """Return (clients, minute, billionths moved) over the last minutes in which anything moved."""
