@@ -57,9 +57,9 @@ from genm.read import read_beir, read_groups, read_letor, read_queries, read_que
 from genm.read.diagnostics import Diagnostics
 from genm.read.sources import open_source
 from genm.read.texts import read_texts
+from genm.serve.bodies import Body
 from genm.serve.engine import Engine
 from genm.serve.messages import (
-    Body,
     FeedbackRequest,
     FuseAnswer,
     FuseRequest,
@@ -165,6 +165,10 @@ a.b = [1, 2.5, true, "x"]
 FUSE_BODY = (
     b'{"runs": {"bm25": [["d1", 3.5], ["d2", 1e-3]], "dense": {"doc_ids": ["d2", "d3"], "scores": [0.9, -1]}}, '
     b'"top": 2, "explain": true, "query_id": "q1", "weights": {"bm25": 0.3, "dense": 0.7}}'
+)
+COLUMNS_BODY = (
+    b'{"runs": {"bm25": {"doc_ids": ["d1", "d:2", "d3"], "scores": [2.5, 1, 1]}, '
+    b'"dense": {"doc_ids": ["d2", "d:2"], "scores": [0.8, 0.7]}}, "top": 3, "explain": true}'
 )
 FEEDBACK_BODY = (
     b'{"events": [{"key": "k1", "query_id": "q1", "runs": {"bm25": [["d1", 3.5], ["d2", 1]], '
@@ -470,7 +474,20 @@ def serve_changed_body(content: bytes) -> bool:
             accepted = True
             if isinstance(answer, FuseAnswer) and not np.isfinite(fused_scores(answer)).all():
                 raise DisagreementError(f"scores that are no numbers: {answer!r:.300}")
+            compare_ways(content, answer)
     return accepted
+
+
+def compare_ways(content: bytes, answer: object) -> None:
+    """Hold an accepted body to a parser that shows every key, and columns read as bytes to the general way."""
+    repeated: list[bool] = []
+    json.loads(content, object_pairs_hook=lambda pairs: repeated.append(len(dict(pairs)) < len(pairs)))
+    if any(repeated):
+        raise DisagreementError(f"a key twice was accepted: {content[:300]!r}")
+    if isinstance(answer, FuseAnswer):
+        quick = msgspec.json.encode(service().fuse_body(Body(FuseRequest), content))
+        if msgspec.json.decode(quick) != msgspec.json.decode(msgspec.json.encode(answer)):
+            raise DisagreementError(f"columns fused otherwise: {quick[:300]!r} instead of {answer!r:.300}")
 
 
 @contextlib.contextmanager
@@ -667,7 +684,9 @@ def targets() -> dict[str, Target]:
         "judgments": Target(seeds_of_store(), use_changed_store, 1),
         "pull-config": Target((*(example_config(name).encode() for name in ENGINES), PULL), read_changed_config, 5),
         "pull-journal": Target(seeds_of_journal(), resume_changed_journal, 3),
-        "body": Target((FUSE_BODY, FEEDBACK_BODY, WEIGHTS_BODY, INTERLEAVE_BODY), serve_changed_body, 20),
+        "body": Target(
+            (FUSE_BODY, COLUMNS_BODY, FEEDBACK_BODY, WEIGHTS_BODY, INTERLEAVE_BODY), serve_changed_body, 20
+        ),
         "command": Target(seeds_of_calls(), call_command, 1),
     }
 
