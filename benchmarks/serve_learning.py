@@ -75,9 +75,7 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=10)
     parser.add_argument("--rankers", default=",".join(PAPER_RANKERS))
     parser.add_argument("--seed", type=int, default=200, help="of the first split")
-    parser.add_argument(
-        "--stages", default="stream,busy,quiet", help="of the service; busy takes longest"
-    )
+    parser.add_argument("--stages", default="stream,busy,quiet", help="of the service; busy takes longest")
     options = parser.parse_args()
     for name in options.collections:
         collection = load_collection(name)

@@ -169,7 +169,7 @@ def test_the_isolation_that_a_database_has_by_default_does_not_matter(postgresql
 
 
 def test_a_connection_that_dies_in_a_transaction_leaves_nothing_and_frees_the_lock(postgresql, monkeypatch):
-    monkeypatch.setattr("genm.serve.postgresql.IDLE_MS", 600_000)  # the lock is not freed for being held long
+    monkeypatch.setattr("genm.serve.postgresql.IDLE_MS", 600_000)  # the lock is not freed for being held too long
     address = postgresql()
     first, second = replica(address, given=model(), rules=RULES), replica(address)
     first.feedback(judged(1))
