@@ -204,7 +204,8 @@ def _ranks(aligned: Aligned) -> NDArray[np.int32]:
 
 def _reciprocal_ranks(aligned: Aligned, k: float) -> Floats:
     ranks = _ranks(aligned)
-    return _added(np.where(ranks > 0, 1.0 / (k + np.maximum(ranks, 1)), 0.0))
+    worth = np.concatenate(([0.0], 1.0 / (k + np.arange(1, int(ranks.max(initial=0)) + 1))))  # 0: not returned
+    return _added(worth[ranks])
 
 
 def _inverse_squares(aligned: Aligned) -> tuple[Floats, Floats]:

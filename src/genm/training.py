@@ -29,6 +29,7 @@ from genm.evidence import (
     group_evidence,
     keep_evidence,
     keep_table_evidence,
+    rivals_of_table,
     save_evidence,
     with_evidence,
     with_figures,
@@ -644,7 +645,8 @@ def _train_table(
         notes.append(Note("resumed", 1, f"{kept.n_resumed:,} passes over the table came from {kept.path}"))
     engine = open_engine(table, settings, memory=memory, cluster=cluster, progress=progress)
     try:
-        queries = TableQueries(table, engine, settings, checkpoint=kept, progress=progress)
+        ahead = rivals_of_table(table.rankers, plan.measure)
+        queries = TableQueries(table, engine, settings, ahead=ahead, checkpoint=kept, progress=progress)
         fuser, evidence = gather_table_evidence(queries, plan.make, plan.measure, **asked)
     except BaseException:
         kept.save()

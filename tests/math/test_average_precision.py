@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from genm._math.average_precision import QueryGradients, exact_ap, exact_ranks, smooth_ap, smooth_ap_one
+from genm._math.average_precision import (
+    QueryGradients,
+    exact_ap,
+    exact_ranks,
+    smooth_ap,
+    smooth_ap_one,
+    top_positions,
+)
 from genm._math.fusion import weighted_sum
 from genm._math.tiles import build_tiles, mean, relabel, take
 from genm.errors import InputError
@@ -372,6 +379,27 @@ def test_equals_sorting_with_and_without_ties(seed, lengths, n_rankers, levels, 
     for q, (a, b) in enumerate(itertools.pairwise(starts)):
         wanted = np.flatnonzero(relevant[a:b][np.argsort(-fused[a:b], kind="stable")]) + 1
         assert found.ranks[found.starts[q] : found.starts[q + 1]].tolist() == wanted.tolist()
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    seed=st.integers(0, 999),
+    lengths=st.lists(st.integers(0, 200), min_size=1, max_size=5),
+    levels=st.sampled_from([2, 5, 1000]),
+    n=st.integers(1, 12),
+    dtype=st.sampled_from([np.float64, np.float32]),
+)
+def test_the_best_documents_are_those_of_a_stable_sort(seed, lengths, levels, n, dtype):
+    rng = np.random.default_rng(seed)
+    starts = np.concatenate(([0], np.cumsum(lengths)))
+    scores = rng.integers(-levels, levels, (starts[-1], 3)).astype(np.float64)
+    nothing = np.zeros(starts[-1], np.bool_), np.zeros(len(lengths), np.int64)
+    weights = rng.normal(size=3)
+    found = top_positions(build_tiles(starts, scores, *nothing, dtype=dtype), weights, n)
+    fused = weighted_sum(scores, weights)
+    for q, (first, last) in enumerate(itertools.pairwise(starts)):
+        best = np.argsort(-fused[first:last], kind="stable")[:n].tolist()
+        assert found[q].tolist() == best + [-1] * (n - len(best))
 
 
 def test_equals_the_slow_reading_of_p1():

@@ -1,3 +1,4 @@
+import itertools
 import math
 from dataclasses import replace
 
@@ -143,6 +144,31 @@ def test_ranks_fall_with_the_score_and_then_by_row() -> None:
     retrieved = np.array([[1, 0], [1, 1], [1, 1], [1, 1], [1, 0]], np.bool_)
     ranks = rank_lists(raw, retrieved, np.array([0, 4, 4, 5]))
     np.testing.assert_array_equal(ranks, [[2, 0], [1, 2], [3, 3], [4, 1], [1, 0]])
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    lengths=st.lists(st.integers(0, 40), min_size=1, max_size=5),
+    n_rankers=st.integers(1, 4),
+    seed=st.integers(0, 999),
+    is_short=st.booleans(),
+)
+def test_ranks_are_those_of_a_stable_sort(lengths: list[int], n_rankers: int, seed: int, is_short: bool) -> None:
+    """Scores that are float32 numbers are packed with their rows and sorted; others take the radix sort."""
+    rng = np.random.default_rng(seed)
+    starts = np.concatenate(([0], np.cumsum(lengths)))
+    raw = rng.integers(-4, 5, (starts[-1], n_rankers)) / 3.0 * 10.0 ** rng.integers(-40, 38)
+    special = np.array([-0.0, 0.0, float(np.finfo(np.float32).max), -float(np.finfo(np.float32).max), 2.0**-149])
+    raw = np.where(rng.random(raw.shape) < 0.2, rng.choice(special, raw.shape), raw)
+    raw = raw.astype(np.float32).astype(np.float64) if is_short else raw
+    retrieved = rng.random(raw.shape) < 0.8
+    ranks = rank_lists(raw, retrieved, starts)
+    for first, last in itertools.pairwise(starts):
+        for k in range(n_rankers):
+            held = first + np.flatnonzero(retrieved[first:last, k])
+            expected = np.zeros(last - first, np.int32)
+            expected[held[np.argsort(-raw[held, k], kind="stable")] - first] = np.arange(1, len(held) + 1)
+            assert ranks[first:last, k].tolist() == expected.tolist()
 
 
 def test_every_query_and_column_is_scaled_by_itself() -> None:

@@ -1,6 +1,7 @@
 """Tiles hold every document once, with true bounds, and can be taken and labelled without copying."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from genm._math.average_precision import exact_ap, smooth_ap
-from genm._math.tiles import TILE, Thinner, build_tiles, mean, relabel, scale_weights, take, take_rankers
+from genm._math.tiles import (
+    TILE,
+    Thinner,
+    _row_sums,
+    build_tiles,
+    join,
+    mean,
+    relabel,
+    scale_weights,
+    take,
+    take_rankers,
+)
 from genm.errors import InputError
 
 
@@ -176,3 +188,38 @@ def test_thinned_or_built_anew_is_all_one(lengths, seed):
     fused = fewer.mean(axis=1)
     spread = [fused[begins[q] : begins[q + 1]] for q in some.tolist()]
     assert thinner.variances(kept[thinner.row], columns) == pytest.approx([x.var() for x in spread if len(x) > 1])
+
+
+@pytest.mark.parametrize("n_rankers", [1, 7, 8, 9, 16, 23, 128, 129])
+def test_rows_are_summed_to_the_bit_as_numpy_sums_them(n_rankers):
+    rng = np.random.default_rng(n_rankers)
+    block = rng.normal(size=(50, n_rankers)) * 10.0 ** rng.integers(-8, 9, (50, n_rankers))
+    assert _row_sums(block).tobytes() == block.sum(axis=1).tobytes()
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    lengths=st.lists(st.integers(0, 250), min_size=2, max_size=7),
+    cut=st.integers(1, 6),
+    seed=st.integers(0, 99),
+    dtype=st.sampled_from([np.float64, np.float32]),
+)
+def test_joined_blocks_are_the_tiles_of_all_queries(lengths, cut, seed, dtype):
+    starts, scores, relevant, whole = made(seed, lengths, dtype=dtype)
+    parts = []
+    for first, last in itertools.pairwise([0, min(cut, len(lengths) - 1), len(lengths)]):
+        rows = slice(starts[first], starts[last])
+        own = starts[first : last + 1] - starts[first]
+        n_relevant = whole.n_relevant[first:last]
+        parts.append(build_tiles(own, scores[rows], relevant[rows], n_relevant, dtype=dtype))
+    joined = join(parts)
+    for name in type(whole).__slots__:
+        one, other = getattr(joined, name), getattr(whole, name)
+        if isinstance(other, np.ndarray):
+            assert (one.tobytes(), one.shape, one.dtype) == (other.tobytes(), other.shape, other.dtype), name
+
+
+def test_tiles_of_different_scales_are_not_joined():
+    small, great = made(0, [3])[3], made(0, [3])[3]
+    with pytest.raises(InputError, match="different exponents"):
+        join([small, replace(great, exponent=5)])

@@ -28,11 +28,12 @@ from genm._math.average_precision_kernels import (
     position_hessian_range,
     position_range,
     rank_range,
+    top_range,
 )
 from genm._math.elementary import TAIL
 from genm._math.parallel import over_ranges
 from genm._math.tiles import TILE, Tiles, build_tiles, scale_weights
-from genm._typing import Bools, Floats, Ints
+from genm._typing import Bools, Codes, Floats, Ints
 from genm.errors import InputError
 
 _MOST_CHUNKS = 256
@@ -257,6 +258,14 @@ def exact_ranks(tiles: Tiles, weights: Floats) -> Ranked:
 
     over_ranges(work, tiles.costs)
     return Ranked(values, starts, ranks)
+
+
+def top_positions(tiles: Tiles, weights: Floats, n: int) -> Codes:
+    """Return (Q, n) the positions, among its query's rows, of each query's n best documents; -1 past its last."""
+    scaled, _ = scale_weights(tiles, weights)
+    found, store = np.empty((tiles.n_queries, n), np.int32), store_of(tiles)
+    over_ranges(lambda low, high: top_range(low, high, store, scaled, found), tiles.costs)
+    return found
 
 
 def _rank_starts(tiles: Tiles) -> Ints:

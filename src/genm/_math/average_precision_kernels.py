@@ -414,6 +414,36 @@ def _exact_range(
         values[q] = total / store.n_relevant[q]
 
 
+@kernel
+def top_range(low: int, high: int, store: Store, weights: Floats, found: Codes) -> None:
+    """Write the positions of each query's best documents, as many as `found` has columns; -1 where it has fewer.
+
+    By fused score downwards, ties by position upwards. A tile is read only if its bound reaches the last of them.
+    """
+    scores, tile_low, tile_high, sizes = store.scores, store.low, store.high, store.sizes
+    position, tile_spans, most = store.position, store.tile_spans, found.shape[1]
+    x, best, place = np.empty(64), np.empty(most), np.empty(most, np.int32)
+    for q in range(low, high):
+        n = 0
+        for tile in range(tile_spans[q, 0], tile_spans[q, 1]):
+            _, greatest = bound_tile(tile_low, tile_high, tile, weights)
+            if n == most and greatest < best[n - 1]:
+                continue
+            fuse_tile(scores, tile, weights, x)
+            for d in range(sizes[tile]):
+                score, own = x[d], position[tile, d]
+                if n == most and (score < best[n - 1] or (score == best[n - 1] and own > place[n - 1])):
+                    continue
+                n = n + 1 if n < most else n
+                at = n - 1
+                while at > 0 and (best[at - 1] < score or (best[at - 1] == score and place[at - 1] > own)):
+                    best[at], place[at] = best[at - 1], place[at - 1]
+                    at -= 1
+                best[at], place[at] = score, own
+        for i in range(most):
+            found[q, i] = place[i] if i < n else -1
+
+
 @part()
 def _spread_series(E: Floats, begins: int, v: Floats, C: Floats, begin: int, stop: int, u: Floats) -> None:
     """Add the series of sum_j C_j w to u, for the relevant documents begin:stop; the tile's E lie at `begins`."""

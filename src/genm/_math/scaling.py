@@ -13,7 +13,7 @@ import numpy as np
 from genm._math.elementary import STEEPEST, arctangent, exponential
 from genm._math.parallel import kernel, over_ranges
 from genm._math.sorting import N_COUNTS, Count, downward_keys, sort_pairs
-from genm._typing import Bools, Codes, Floats, Ints
+from genm._typing import Bools, Codes, Floats, Ints, Words
 
 KINDS = ("none", "atan", "sigmoid", "rank", "reciprocal", "minmax", "affine", "max", "l2", "sum", "zscore")
 MODES = ("ignore", "apply", "clip", "within")
@@ -41,6 +41,7 @@ _IGNORE, _APPLY, _CLIP, _WITHIN = range(len(MODES))
 _KIND, _LOWER, _UPPER, _LOWER_MODE, _UPPER_MODE, _FLOOR, _FLOOR_AT, _CONSTANT = range(8)
 _CONSTANT_WITHIN, _DDOF, _AT_MEAN, _K, _SCALE, _SHIFT, _MISSING = range(8, len(COLUMNS))
 _LARGEST = float(np.finfo(np.float64).max)
+_LAST, _ROW = np.uint64(0xFFFFFFFF << 32), np.uint64(0xFFFFFFFF)
 _TAME = 1e100  # between its inverse and this, squares and sums of squares keep every digit
 
 
@@ -81,10 +82,58 @@ def rank_lists(raw: Floats, retrieved: Bools, starts: Ints) -> Codes:
     By score downwards; equal scores in the order of the rows, which is by doc id downwards.
     """
     ranks = np.empty(raw.shape, np.int32)
-    over_ranges(
-        lambda low, high: _rank_queries(raw, retrieved, starts, low, high, ranks), np.diff(starts) * raw.shape[1]
-    )
+
+    def work(low: int, high: int) -> None:
+        if not _rank_short_numbers(raw, retrieved, starts, low, high, ranks):
+            _rank_queries(raw, retrieved, starts, low, high, ranks)
+
+    over_ranges(work, np.diff(starts) * raw.shape[1])
     return ranks
+
+
+def _rank_short_numbers(raw: Floats, retrieved: Bools, starts: Ints, low: int, high: int, ranks: Codes) -> bool:
+    """Rank queries whose scores are all float32 numbers; return whether they are.
+
+    Score and place then fit into one integer, which numpy sorts several times as fast as pairs.
+    """
+    n_rankers, lengths = raw.shape[1], np.diff(starts[low : high + 1])
+    keys = np.empty((n_rankers, max(int(lengths.max(initial=0)), 1)), np.uint64)
+    for q in range(low, high):
+        own = keys[:, : lengths[q - low]]
+        if not _pack_scores(raw, retrieved, starts[q], keys, own.shape[1]):
+            return False
+        own.sort(axis=1)
+        _write_ranks(keys, starts[q], own.shape[1], ranks)
+    return True
+
+
+@kernel
+def _pack_scores(raw: Floats, retrieved: Bools, begin: int, keys: Words, n: int) -> bool:
+    """Write keys that rise as the scores of a query's rows fall, equal ones by row; False if one is no float32.
+
+    The upper half is the score as an integer, the lower one the row. What was not retrieved comes last.
+    """
+    for i in range(n):
+        for k in range(raw.shape[1]):
+            key = _LAST
+            if retrieved[begin + i, k]:
+                value = raw[begin + i, k] + 0.0  # minus zero becomes zero
+                if np.float64(np.float32(value)) != value:
+                    return False
+                bits = np.int64(np.float32(value).view(np.int32))
+                upper = bits & 0xFFFFFFFF if bits < 0 else 0x7FFFFFFF - bits
+                key = np.uint64(upper << 32)
+            keys[k, i] = key | np.uint64(i)
+    return True
+
+
+@kernel
+def _write_ranks(keys: Words, begin: int, n: int, ranks: Codes) -> None:
+    for k in range(len(keys)):
+        for place in range(n):
+            key = keys[k, place]
+            row = begin + np.int64(key & _ROW)
+            ranks[row, k] = place + 1 if key < _LAST else 0
 
 
 @kernel

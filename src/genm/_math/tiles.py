@@ -27,6 +27,8 @@ _MOST_SORTED_BY_INSERTION = 192
 """Documents up to which a query is sorted by insertion, in a compiled loop over queries."""
 _ROWS_AT_ONCE = 1 << 16
 """Rows gathered per step of the build, which bounds its extra memory."""
+_MOST_SUMMED_AT_ONCE = 128
+"""Numbers up to which numpy adds in eight sums; it cuts longer rows in two."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -139,6 +141,38 @@ def build_tiles(
         cuts.append(min(max(last, cuts[-1] + 1), n_queries))
     over_items(lambda span: _fill(tiles, scores, *span), itertools.pairwise(cuts))
     return relabel(tiles, relevant, n_relevant)
+
+
+def join(parts: Sequence[Tiles]) -> Tiles:
+    """Return the tiles of all parts, which were built from consecutive queries under one exponent."""
+    if len({part.exponent for part in parts}) > 1:
+        raise InputError("tiles of different exponents cannot be joined. Build them from all scores together.")
+
+    def ends(lengths: list[int]) -> list[int]:
+        return [0, *itertools.accumulate(lengths)][:-1]
+
+    def moved(spans: list[Ints], by: list[int]) -> Ints:
+        return np.concatenate([span + offset for span, offset in zip(spans, by, strict=True)])
+
+    n_tiles = ends([len(part.scores) for part in parts])
+    n_found = ends([len(part.relevant_position) for part in parts])
+    n_rows = ends([int(part.rows[-1, 1]) if len(part.rows) else 0 for part in parts])
+    return replace(
+        parts[0],
+        scores=np.concatenate([part.scores for part in parts]),
+        low=np.concatenate([part.low for part in parts]),
+        high=np.concatenate([part.high for part in parts]),
+        sizes=np.concatenate([part.sizes for part in parts]),
+        position=np.concatenate([part.position for part in parts]),
+        relevant_scores=np.concatenate([part.relevant_scores for part in parts]),
+        relevant_position=np.concatenate([part.relevant_position for part in parts]),
+        n_relevant=np.concatenate([part.n_relevant for part in parts]),
+        query_weights=np.concatenate([part.query_weights for part in parts]),
+        tile_spans=moved([part.tile_spans for part in parts], n_tiles),
+        rows=moved([part.rows for part in parts], n_rows),
+        relevant_tile=moved([part.relevant_tile for part in parts], n_tiles),
+        relevant_spans=moved([part.relevant_spans for part in parts], n_found),
+    )
 
 
 def relabel(tiles: Tiles, relevant: Bools, n_relevant: Ints) -> Tiles:
@@ -283,20 +317,67 @@ def _fill(tiles: Tiles, scores: Floats, first: int, last: int) -> None:
         source[slot : slot + high - low] = order + low
         source[slot + high - low : int(tiles.tile_spans[q, 1] - tile) * TILE] = order[-1] + low
         own[slot : slot + high - low] = order
-    stored = block[source].reshape(stop - tile, TILE, -1)
-    tiles.scores[tile:stop] = stored.transpose(0, 2, 1)
-    tiles.low[tile:stop] = tiles.scores[tile:stop].min(axis=2)
-    tiles.high[tile:stop] = tiles.scores[tile:stop].max(axis=2)
+    rows = np.require(block, np.float64, ("C", "W"))
+    _store_tiles(source, rows, tiles.scores[tile:stop], tiles.low[tile:stop], tiles.high[tile:stop])
 
 
 def _row_sums(block: Floats) -> Floats:
     """Return block.sum(axis=1) to the bit; numpy takes several times as long for a few columns."""
-    if block.shape[1] >= 8:  # numpy then adds in another order
+    if block.shape[1] > _MOST_SUMMED_AT_ONCE or not block.flags.c_contiguous:
         return np.asarray(block.sum(axis=1))
-    total = block[:, 0].copy()
-    for k in range(1, block.shape[1]):
-        total += block[:, k]
+    total = np.empty(len(block))
+    _sum_rows(np.require(block, np.float64, ("C", "W")), total)
     return total
+
+
+@kernel
+def _sum_rows(block: Floats, total: Floats) -> None:
+    """Add the columns in numpy's order: one by one up to seven, else in eight sums that are added pairwise."""
+    n = block.shape[1]
+    for row in range(len(block)):
+        if n < 8:
+            value = block[row, 0]
+            for k in range(1, n):
+                value += block[row, k]
+            total[row] = value
+            continue
+        a, b, c, d = block[row, 0], block[row, 1], block[row, 2], block[row, 3]
+        e, f, g, h = block[row, 4], block[row, 5], block[row, 6], block[row, 7]
+        whole = n - n % 8
+        for k in range(8, whole, 8):
+            a += block[row, k]
+            b += block[row, k + 1]
+            c += block[row, k + 2]
+            d += block[row, k + 3]
+            e += block[row, k + 4]
+            f += block[row, k + 5]
+            g += block[row, k + 6]
+            h += block[row, k + 7]
+        value = ((a + b) + (c + d)) + ((e + f) + (g + h))
+        for k in range(whole, n):
+            value += block[row, k]
+        total[row] = value
+
+
+@kernel
+def _store_tiles(
+    source: Ints,
+    block: Floats,
+    scores: NDArray[np.floating],
+    least: NDArray[np.floating],
+    greatest: NDArray[np.floating],
+) -> None:
+    """Store rows of the block in tiles, 64 places of `source` each, and the bounds of every tile."""
+    for tile in range(len(scores)):
+        for d in range(TILE):
+            row = source[TILE * tile + d]
+            for k in range(block.shape[1]):
+                scores[tile, k, d] = block[row, k]
+        for k in range(block.shape[1]):
+            low = high = scores[tile, k, 0]
+            for d in range(1, TILE):
+                low, high = min(low, scores[tile, k, d]), max(high, scores[tile, k, d])
+            least[tile, k], greatest[tile, k] = low, high
 
 
 @kernel

@@ -67,10 +67,17 @@ class AlignedEvaluator:
         """Return the (queries, measures) values alone: the quickest way to compare blends."""
         return self._judged.values(self._plan, self._hits(blend, with_ties=False), self._depth)
 
+    def values_of_scores(self, score: Floats) -> Floats:
+        """Return the values of a finite score for each row, also where there are as many rows as rankers."""
+        return self._judged.values(self._plan, self._hits_of(score, with_ties=False), self._depth)
+
     def _hits(self, blend: Floats, *, with_ties: bool) -> Hits:
+        return self._hits_of(self._scores(np.asarray(blend, np.float64)), with_ties=with_ties)
+
+    def _hits_of(self, score: Floats, *, with_ties: bool) -> Hits:
         hits = hits_of_scores(
             self.aligned.starts,
-            self._scores(np.asarray(blend, np.float64)),
+            score,
             self._starts,
             self._rows_starts,
             self._rows,

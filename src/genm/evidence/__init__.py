@@ -31,7 +31,7 @@ from genm.evidence.resampling import (
     refit_resampled,
 )
 from genm.evidence.storage import evidence_path, load_evidence, mismatch, save_evidence
-from genm.evidence.table import gather_table_evidence, keep_table_evidence
+from genm.evidence.table import gather_table_evidence, keep_table_evidence, rivals_of_table
 from genm.learn.base import GivenFuser
 
 __all__ = [
@@ -67,6 +67,7 @@ __all__ = [
     "mismatch",
     "ranker_ids",
     "refit_resampled",
+    "rivals_of_table",
     "save_evidence",
     "single_table",
     "single_values",

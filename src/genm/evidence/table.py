@@ -1,6 +1,6 @@
 """Evidence for weights that were learned from a score table: the same figures as in memory, from a few passes."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_args
 
 import numpy as np
@@ -27,6 +27,18 @@ MOST_REPEATED = 20_000
 _QUICK_TESTS: tuple[Test, ...] = ("wilcoxon", "t")
 
 
+def rivals_of_table(rankers: Sequence[str], measure: MeasureLike) -> list[Request]:
+    """Return requests for what needs no learning and no weights: the rankers' own lists, and their rank fusion.
+
+    Given to `TableQueries` as `ahead`, they cost no pass of their own.
+    """
+    named = str(parse_measure(measure))
+    return [
+        Request("rrf", measure=named, per_query=True),
+        *(Request("ranker", ranker=name, measure=named, per_query=True) for name in rankers),
+    ]
+
+
 def gather_table_evidence(
     table: TableQueries,
     make: Callable[[], Fuser],
@@ -39,7 +51,8 @@ def gather_table_evidence(
 ) -> tuple[Fuser, Evidence]:
     """Fit on all queries of a table, cross-validate the same method, and set both beside what needs no learning.
 
-    The fit and the folds share passes over the table. One further pass measures every query under all systems.
+    The fit and the folds share passes over the table. One further pass measures every query under all systems, but
+    for those that `rivals_of_table` names if `table` was given them ahead.
     """
     measure, n = parse_measure(measure), table.n_queries
     if n < 2:
@@ -61,7 +74,6 @@ def gather_table_evidence(
     weights = np.array([fitted.weights_ for fitted in by_fold])
     systems: dict[str, Any] = {
         UNIFORM: {"kind": "measure", "weights": (1.0 / len(rankers),) * len(rankers)},
-        RRF: {"kind": "rrf"},
         "train": {"kind": "measure", "weights": tuple(fuser.weights_.tolist())},
     }
     if current is not None:
@@ -69,7 +81,7 @@ def gather_table_evidence(
     held_out = [np.flatnonzero(fold == f) for f in range(folds)]
     asked = [
         *(Request(measure=str(measure), per_query=True, **what) for what in systems.values()),
-        *(Request("ranker", ranker=name, measure=str(measure), per_query=True) for name in rankers),
+        *rivals_of_table(rankers, measure),
         *(
             Request("measure", tuple(own.tolist()), measure=str(measure), per_query=True, queries=table.marks(out))
             for own, out in zip(weights, held_out, strict=True)
@@ -77,10 +89,10 @@ def gather_table_evidence(
         Request("measure", tuple(fuser.weights_.tolist()), measure=f"Judged@{TOP}", per_query=True),
     ]
     found = [values for (values,) in table.evaluate(asked)]
-    by_name = dict(zip(systems, found, strict=False))
-    singles = dict(zip(rankers, found[len(systems) :], strict=False))
+    by_name = dict(zip([*systems, RRF], found, strict=False))
+    singles = dict(zip(rankers, found[len(by_name) :], strict=False))
     per_query = np.zeros(n)
-    for out, values in zip(held_out, found[len(systems) + len(rankers) : -1], strict=True):
+    for out, values in zip(held_out, found[-1 - folds : -1], strict=True):
         per_query[out] = values
     query_ids = tuple(table.query_ids)
     evidence = Evidence(

@@ -270,9 +270,16 @@ class AutoFuser(Fuser):
         self.history_ = []
         smooth, exact = self._views(problem, scorer)
         simple = SimpleWeights.of(exact, len(self.rankers_), self.signs)
-        ends = self._optima(smooth, simple)
-        learned = _polish(best_weights(ends, exact, simple), exact)
-        choice = self._choose(smooth, exact, simple, ends)
+        sample = problem.sample()
+        if sample is None:
+            ends = self._optima(smooth, simple)
+            learned = _polish(best_weights(ends, exact, simple), exact)
+            choice, chosen_by = self._choose(smooth, exact, simple, ends), simple.query_weights
+        else:
+            few = simple.select(sample)
+            ends, learned = self._search_sample_first(smooth, exact, simple, sample)
+            choice = self._choose(smooth.select(sample), exact.select(sample), few, ends)
+            chosen_by = few.query_weights
         self.shrunk_ = choice.shrinkage
         self.curvature_ = max(ends, key=lambda end: end.value).curvature if ends else None
         self.__dict__.pop("held_out_", None)  # of an earlier fit
@@ -280,7 +287,7 @@ class AutoFuser(Fuser):
             self._inner = _InnerFolds(problem if aligned is None else aligned, simple, ends, choice)
         elif choice.reached.size:  # learning each fold from scratch would take half of all passes over a table
             reached = choice.reached[SHRINKAGES.index(self.shrunk_)]
-            self.__dict__["held_out_"] = weighted_mean(reached, simple.query_weights)
+            self.__dict__["held_out_"] = weighted_mean(reached, chosen_by)
         else:
             self.__dict__["held_out_"] = exact.mean(simple.targets["uniform"])
         self.learned_ = self._weights_of(learned)
@@ -360,21 +367,56 @@ class AutoFuser(Fuser):
 
     def _optima(self, problem: SmoothProblem, simple: SimpleWeights) -> list[Ascent]:
         """Maximise the smoothed objective from the simple starts, and keep the learning curves."""
-        tol = max(self.tol, MANY_TOLERANCE) if len(self.rankers_) > MOST_PAIRED else self.tol
 
         def optimise(numbered: tuple[int, Floats]) -> tuple[Ascent, list[Step]]:
-            number, start = numbered
-            steps: list[Step] = []
-
-            def watch(iteration: int, alpha: Floats, objective: float) -> None:
-                steps.append(Step(number, iteration, objective, problem.exact(alpha)))
-
-            end = quasi_newton(problem.gradient, start, tol=tol, max_iter=self.max_iter, watch=watch)
-            return end, steps
+            return self._ascend(problem, *numbered)
 
         found = list(in_order(optimise, list(enumerate(_starts_of(simple)))))
         self.history_ += [step for _, steps in found for step in steps]
         return [end for end, _ in found]
+
+    def _optimum_from(self, problem: SmoothProblem, end: Ascent, number: int) -> Ascent:
+        """Continue from the optimum of some of the queries, with the curvature found there."""
+        found, steps = self._ascend(problem, number, end.alpha, end.curvature)
+        self.history_ += steps
+        return found
+
+    def _ascend(
+        self, problem: SmoothProblem, number: int, start: Floats, curvature: Floats | None = None
+    ) -> tuple[Ascent, list[Step]]:
+        """Maximise the smoothed objective from one start, and keep the learning curve."""
+        tol = max(self.tol, MANY_TOLERANCE) if len(self.rankers_) > MOST_PAIRED else self.tol
+        steps: list[Step] = []
+
+        def watch(iteration: int, alpha: Floats, objective: float) -> None:
+            steps.append(Step(number, iteration, objective, problem.exact(alpha)))
+
+        end = quasi_newton(
+            problem.gradient, start, tol=tol, max_iter=self.max_iter, curvature=curvature, watch=watch
+        )
+        return end, steps
+
+    def _search_sample_first(
+        self, problem: SmoothProblem, scorer: Objective, simple: SimpleWeights, sample: NDArray[np.intp]
+    ) -> tuple[list[Ascent], Floats]:
+        """Return the optimum of all queries and the weights learned: what `_optima` and `_polish` give, for less.
+
+        Both starts are followed on the sample. The better end, with the curvature learned on the way, is a few
+        steps from the optimum of all queries. What a search on the exact measure finds on the sample is kept if all
+        queries confirm it.
+        """
+        part, few, own = problem.select(sample), scorer.select(sample), simple.select(sample)
+        ends = self._optima(part, own)
+        if ends:
+            ends = [self._optimum_from(problem, max(ends, key=lambda end: end.value), len(ends))]
+        if not scorer.is_smoothed:
+            found = best_weights(ends, few, own)
+            return ends, direct_search(scorer, found, steps=STEPS[-1:])
+        learned = best_weights(ends, scorer, simple)
+        polished = _polish(learned, few)
+        if polished is learned or not scorer.mean(polished) > scorer.mean(learned) + LEAST_POLISH_GAIN:
+            return ends, learned
+        return ends, polished
 
     def _choose(
         self, problem: SmoothObjective, scorer: Objective, simple: SimpleWeights, ends: list[Ascent]
@@ -535,10 +577,13 @@ def shrink(learned: Floats, shrinkage: Shrinkage, simple: dict[str, Floats]) -> 
 
 def shrink_safely(learned: Floats, shrinkage: Shrinkage, simple: dict[str, Floats], objective: Objective) -> Floats:
     """Return the weights shrunk as chosen; less where the simple weights would be better in training."""
-    least = max(in_order(objective.mean, simple.values()))
     amounts = (*np.linspace(shrinkage.amount, 0.0, 11), 0.0)
     tried = [shrink(learned, Shrinkage(shrinkage.target, float(amount)), simple) for amount in amounts]
-    for weights, value in zip(tried, in_order(objective.mean, tried), strict=True):
+    *of_simple, value = in_order(objective.mean, [*simple.values(), tried[0]])
+    least = max(of_simple)
+    if value >= least:  # nearly always, so the others are not evaluated along with it
+        return tried[0]
+    for weights, value in zip(tried[1:], in_order(objective.mean, tried[1:]), strict=True):
         if value >= least:
             return weights
     return max(simple.values(), key=objective.mean)

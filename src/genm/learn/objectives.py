@@ -95,6 +95,10 @@ class Problem:
         """Return the problem of some of the kept queries; no score is copied."""
         return self._with(tiles=take(self.tiles, queries), kept=self.kept[queries])
 
+    def sample(self) -> NDArray[np.intp] | None:
+        """Return which of the kept queries a search should begin with; None: with all of them."""
+        return None
+
     def repeat(self, counts: NDArray[np.integer]) -> Self:
         """Return the problem with each query counted so many times; nothing is computed twice."""
         return self._with(tiles=replace(self.tiles, query_weights=self.tiles.query_weights * counts))

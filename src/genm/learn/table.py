@@ -41,12 +41,19 @@ from genm.learn.online import OnlineFuser
 from genm.progress import Progress, silent
 from genm.scale.checkpoint import Checkpoint
 from genm.scale.engines import Engine, Table
-from genm.scale.evaluation import Answer, Request, Settings, TiledShard, combine
+from genm.scale.evaluation import Answer, Request, Settings, combine
 from genm.scale.lockstep import Lockstep
+from genm.scale.tiled_shard import TiledShard
 
 TABLE_METHODS = ("auto", "newton", "barrier", "online")
 """The methods that learn from a table; the others compare documents of different queries, or need all lists."""
 _FUSERS = (AutoFuser, NewtonFuser, BarrierFuser, OnlineFuser)
+MOST_AT_ONCE = 20_000
+"""Queries up to which `auto` searches on all of them from the beginning."""
+SAMPLED = 10_000
+"""Of more queries, about how many `auto` begins with, and how many choose the shrinkage."""
+FEWEST_SHARDS = 8
+"""Shards from which that sample is taken at least, if there are as many."""
 _MOST_REMEMBERED = 64
 """Exact means that are kept beside the weights they belong to: a pass for derivatives finds them as well."""
 
@@ -54,7 +61,8 @@ _MOST_REMEMBERED = 64
 class TableQueries:
     """The queries of a table, and the engine that evaluates them: what learning and evidence ask.
 
-    Use it as a context: jobs that run inside share passes over the table.
+    Use it as a context: jobs that run inside share passes over the table. `ahead` are requests that are known
+    before anything is learned: they are answered in the first pass, while the documents are read.
     """
 
     def __init__(
@@ -63,6 +71,7 @@ class TableQueries:
         engine: Engine,
         settings: Settings,
         *,
+        ahead: Sequence[Request] = (),
         checkpoint: Checkpoint | None = None,
         progress: Progress = silent,
     ) -> None:
@@ -72,8 +81,11 @@ class TableQueries:
         self.checkpoint = Checkpoint() if checkpoint is None else checkpoint
         self.lockstep = Lockstep(self.evaluate, self.checkpoint.known)
         self._runs_items = items_run_by(self.lockstep)
-        self._ends = np.cumsum([0, *table.shard_queries])
-        (found,) = self.lockstep.ask([Request("survey")])
+        self.ends = np.cumsum([0, *table.shard_queries])
+        """Where the queries of each shard begin, and where the last ones end."""
+        self._ahead: dict[Request, Answer] = {}
+        found, *others = self.lockstep.ask([Request("survey"), *ahead])
+        self._ahead = dict(zip(ahead, others, strict=True))
         self.query_weights, self.n_relevant, self.lengths, self.variances, text, starts = found
         self.query_ids = Ids(text, starts)
         self.teaching = np.flatnonzero((self.n_relevant > 0) & (self.query_weights > 0))
@@ -95,8 +107,12 @@ class TableQueries:
         return len(self.query_weights)
 
     def evaluate(self, requests: Sequence[Request]) -> list[Answer]:
-        """Return the answers of the whole table: one pass of the engine for what the checkpoint does not know."""
+        """Return the answers of the whole table: one pass of the engine for what is not known."""
+        left = [request for request in requests if request not in self._ahead]
+        found = dict(zip(left, self._ask(left) if left else [], strict=True))
+        return [self._ahead[request] if request in self._ahead else found[request] for request in requests]
 
+    def _ask(self, requests: Sequence[Request]) -> list[Answer]:
         def ask(some: Sequence[Request]) -> list[Answer]:
             by_shard = self.engine.evaluate(some)
             return [combine(request, [answers[r] for answers in by_shard]) for r, request in enumerate(some)]
@@ -109,7 +125,7 @@ class TableQueries:
         """Return positions of queries as a request has them: a bit for every query of each shard."""
         marked = np.zeros(self.n_queries, np.bool_)
         marked[positions] = True
-        cuts = zip(self._ends[:-1], self._ends[1:], strict=True)
+        cuts = zip(self.ends[:-1], self.ends[1:], strict=True)
         return tuple(np.packbits(marked[low:high]).tobytes() for low, high in cuts)
 
     def stream(self, positions: NDArray[np.integer], learner: StreamLearner, rules: str) -> None:
@@ -120,7 +136,7 @@ class TableQueries:
         """
         marked = np.zeros(self.n_queries, np.bool_)
         marked[positions] = True
-        own = [marked[low:high] for low, high in itertools.pairwise(self._ends)]
+        own = [marked[low:high] for low, high in itertools.pairwise(self.ends)]
         todo = [i for i in range(self.table.n_shards) if own[i].any()]
         with ThreadPoolExecutor(1, thread_name_prefix="genm-read") as reader:
             following: Future[TiledShard] | None = None
@@ -137,7 +153,7 @@ class TableQueries:
                 self.checkpoint.remember({key: (learner.state(),)})
 
     def _ready(self, number: int) -> TiledShard:
-        return TiledShard(number, self.table.read_shard(number, doc_ids=False), self.settings)
+        return TiledShard(number, self.table.read_columns(number), self.settings)
 
 
 class TableProblem(Problem):
@@ -192,6 +208,23 @@ class TableProblem(Problem):
             raise InputError("queries of a table: expected positions in rising order, each once.")
         other._chosen()
         return other
+
+    def sample(self) -> NDArray[np.intp] | None:
+        """Return which of the kept queries a search should begin with; None: with all of them.
+
+        The sample of many queries comes from a few shards that are spread evenly over the table, so that the others
+        are not read for it.
+        """
+        n = len(self.kept)
+        if n <= MOST_AT_ONCE:
+            return None
+        ends = self.table.ends
+        n_shards = len(ends) - 1
+        n_sampled = min(n_shards, max(FEWEST_SHARDS, -(-n_shards * SAMPLED // n)))
+        shards = np.arange(n_sampled) * n_shards // n_sampled
+        of_query = np.searchsorted(ends, self.kept, side="right") - 1
+        found = np.flatnonzero(np.isin(of_query, shards))
+        return found if len(found) <= SAMPLED else found[np.arange(SAMPLED) * len(found) // SAMPLED]
 
     def ask(self, weights: Floats, **what: Any) -> Answer:
         """Return the answer of the chosen queries at these weights; `what` are the fields of the request."""

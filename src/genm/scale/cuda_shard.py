@@ -7,10 +7,10 @@ CPU, as `TiledShard` does.
 
 import numpy as np
 
-from genm._typing import Bools, Floats, Ints
-from genm.align import Aligned
+from genm._typing import Bools, Floats
 from genm.scale.cuda import Device, DeviceShard, find_device, upload
-from genm.scale.evaluation import Answer, Request, Settings, TiledShard, weighted_sum
+from genm.scale.evaluation import Answer, Documents, Request, Settings, weighted_sum
+from genm.scale.tiled_shard import See, TiledShard, check_labelled
 
 _MOST_PARTS = 64
 """Selections of queries that stay on the device, such as the folds of a cross-validation: 48 bytes per query."""
@@ -19,17 +19,30 @@ _MOST_PARTS = 64
 class CudaShard(TiledShard):
     """A shard made ready on a GPU; scores are rounded to float32."""
 
-    def __init__(self, number: int, aligned: Aligned, settings: Settings, device: Device | None = None) -> None:
+    def __init__(
+        self,
+        number: int,
+        documents: Documents,
+        settings: Settings,
+        see: See | None = None,
+        device: Device | None = None,
+    ) -> None:
         self._device = find_device(settings.device) if device is None else device
         self._parts: dict[bytes, DeviceShard] = {}
-        super().__init__(number, aligned, settings)
+        super().__init__(number, documents, settings, see)
 
-    def _store(self, aligned: Aligned, n_relevant: Ints, settings: Settings) -> None:
+    def _store(self, documents: Documents, see: See | None) -> None:
+        aligned, level = documents.aligned(), self._settings.level
+        check_labelled(aligned)
+        if see is not None:
+            see((0, self.n_queries), aligned)
+        n_relevant = aligned.n_relevant(level)
+        self._keep(n_relevant, aligned.query_weights)
         own = aligned if len(self.kept) == self.n_queries else aligned.select(self.kept)
         self._whole = upload(
             own.starts,
             own.scores,
-            own.relevance >= settings.level,
+            own.relevance >= level,
             n_relevant[self.kept],
             own.query_weights,
             device=self._device,
@@ -40,10 +53,10 @@ class CudaShard(TiledShard):
         """Bytes of the scores on the device and, for other measures than average precision, in memory."""
         return self._whole.nbytes + self._measured_bytes
 
-    def _answers(self, asked: list[Request], aligned: Aligned | None) -> list[Answer]:
+    def _answers(self, asked: list[Request]) -> list[Answer]:
         """Answer requests that differ in their selected queries alone."""
-        if asked[0].kind not in ("smooth", "exact"):
-            return super()._answers(asked, aligned)
+        if asked[0].kind == "measure":
+            return super()._answers(asked)
         return [self._average_precision(one, one.selected(self.number, self.n_queries)) for one in asked]
 
     def _average_precision(self, request: Request, queries: Bools) -> Answer:

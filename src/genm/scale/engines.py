@@ -16,13 +16,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self
 
 from genm._math.parallel import items_run_by, n_threads, over_items
-from genm.align import Aligned
 from genm.errors import EngineError, InputError
 from genm.normalizers import ScoreRules
 from genm.progress import Progress, silent
 from genm.scale.cuda import find_device
 from genm.scale.cuda_shard import CudaShard
-from genm.scale.evaluation import Answer, ReadyShard, Request, Settings, TiledShard
+from genm.scale.documents import ROWS_AT_ONCE, DocumentAnswers
+from genm.scale.evaluation import Answer, Documents, Request, Settings, needs_documents
+from genm.scale.tiled_shard import ReadyShard, See, TiledShard
 
 if TYPE_CHECKING:
     from multiprocessing.context import SpawnProcess
@@ -65,11 +66,11 @@ class Table(ScoreRules, Protocol):
     def digest(self) -> str:
         """A hash of the content."""
 
-    def read_shard(self, number: int, *, doc_ids: bool = True) -> Aligned:
-        """Return the queries of a shard, normalised; without `doc_ids`, documents have no names."""
+    def read_columns(self, number: int) -> Documents:
+        """Return the documents of a shard, without their names."""
 
 
-MakeShard = Callable[[int, Aligned, Settings], ReadyShard]
+MakeShard = Callable[[int, Documents, Settings, See], ReadyShard]
 
 
 class Engine(Protocol):
@@ -101,10 +102,10 @@ def memory_for(settings: Settings) -> int:
     return usable_memory() if settings.device == "cpu" else find_device(settings.device).free_bytes
 
 
-def ready_shard(number: int, aligned: Aligned, settings: Settings) -> ReadyShard:
+def ready_shard(number: int, documents: Documents, settings: Settings, see: See) -> ReadyShard:
     """Make a shard ready for the device of the settings."""
     kind = TiledShard if settings.device == "cpu" else CudaShard
-    return kind(number, aligned, settings)
+    return kind(number, documents, settings, see)
 
 
 def bytes_of(text: str) -> int:
@@ -154,17 +155,28 @@ class ThreadEngine:
     def evaluate(self, requests: Sequence[Request], shards: Sequence[int] | None = None) -> list[list[Answer]]:
         """Return the answers of these shards, or of all that the engine has, to all requests."""
         wanted = self._shards if shards is None else list(shards)
-        needs_documents = any(request.needs_documents for request in requests)
-        here = [] if needs_documents else [i for i in wanted if i in self._kept]
-        elsewhere = [i for i in wanted if i not in here]
+        read_all = any(needs_documents(request, self._settings) for request in requests)
+        asked = [i for i in wanted if any(request.selects_from(i) for request in requests)]
+        here = [] if read_all else [i for i in asked if i in self._kept]
+        elsewhere = [i for i in asked if i not in here]
+        found = {i: [request.nothing() for request in requests] for i in set(wanted).difference(asked)}
         with items_run_by(None):
-            found = dict(zip(here, self._evaluate_kept(here, requests), strict=True))
-            for done, (i, shard, aligned) in enumerate(self._loaded(elsewhere)):
-                found[i] = shard.answer(requests, aligned if needs_documents else None)
-                self._keep(i, shard)
-                if elsewhere:
-                    self._progress("reading shards", done + 1, len(elsewhere))
+            found |= zip(here, self._evaluate_kept(here, requests), strict=True)
+            for done, (i, documents) in enumerate(self._loaded(elsewhere)):
+                found[i] = self._read_and_answer(i, documents, requests)
+                self._progress("reading shards", done + 1, len(elsewhere))
         return [found[i] for i in wanted]
+
+    def _read_and_answer(self, number: int, documents: Documents, requests: Sequence[Request]) -> list[Answer]:
+        others = DocumentAnswers(number, documents, requests, self._settings)
+        shard = self._kept.get(number)
+        if shard is None:
+            shard = self._make(number, documents, self._settings, others.see)
+            self._keep(number, shard)
+        elif others:
+            blocks = documents.blocks(ROWS_AT_ONCE)
+            over_items(lambda span: others.see(span, documents.aligned(*span)), blocks)
+        return shard.answer(requests, others)
 
     def _evaluate_kept(self, numbers: list[int], requests: Sequence[Request]) -> list[list[Answer]]:
         def work(i: int) -> list[Answer]:
@@ -173,19 +185,16 @@ class ThreadEngine:
         few = len(numbers) < 2 * n_threads()  # then the kernels share out the queries of each shard
         return [work(i) for i in numbers] if few else over_items(work, numbers)
 
-    def _loaded(self, numbers: list[int]) -> Iterator[tuple[int, ReadyShard, Aligned]]:
+    def _loaded(self, numbers: list[int]) -> Iterator[tuple[int, Documents]]:
         """Yield shards as they are read, each while the one before it is evaluated."""
         with ThreadPoolExecutor(1, thread_name_prefix="genm-read") as reader:
-            following: Future[Aligned] | None = None
+            following: Future[Documents] | None = None
             for at, i in enumerate(numbers):
-                aligned = self._read(i) if following is None else following.result()
-                following = reader.submit(self._read, numbers[at + 1]) if at + 1 < len(numbers) else None
-                shard = self._kept.get(i) or self._make(i, aligned, self._settings)
-                yield i, shard, aligned
-                del aligned, shard
-
-    def _read(self, number: int) -> Aligned:
-        return self._table.read_shard(number, doc_ids=False)
+                documents = self._table.read_columns(i) if following is None else following.result()
+                last = at + 1 == len(numbers)
+                following = None if last else reader.submit(self._table.read_columns, numbers[at + 1])
+                yield i, documents
+                del documents
 
     def _keep(self, number: int, shard: ReadyShard) -> None:
         if number not in self._kept and self.n_bytes + shard.nbytes <= self.memory:

@@ -1,12 +1,12 @@
-"""What is asked of a score table: requests, and their answers from one shard.
+"""What is asked of a score table: requests, and how the answers of its shards are put together.
 
 A request names weights and a quantity. Each shard answers with a short vector, such as the weighted sum of the
 gradients of its queries. The vectors of all shards are added in a fixed binary tree by shard id (`tree_sum`), so a
 result does not depend on the engine, the number of workers or the order in which shards are finished. Only requests
 with `per_query` are answered with a number for every query.
 
-`TiledShard` answers on the CPU. Another device takes its place with a class that has `nbytes` and `answer`:
-`genm.scale.cuda_shard.CudaShard` answers on a GPU.
+`genm.scale.tiled_shard` answers on the CPU, `genm.scale.cuda_shard` on a GPU, and `genm.scale.documents` what needs
+the documents themselves.
 """
 
 import hashlib
@@ -17,14 +17,10 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.average_precision import exact_ap, smooth_ap
-from genm._math.fusion import fused_variances
-from genm._math.tiles import Tiles, build_tiles, take
-from genm._typing import Bools, Floats, Ints
-from genm.align import Aligned, select_rankers
-from genm.errors import InputError
-from genm.evaluate import AlignedEvaluator, evaluate_aligned, parse_measure
-from genm.fuse import rule_scores
+from genm._typing import Bools, Floats
+from genm.align import Aligned
+from genm.evaluate import parse_measure
+from genm.ids import Ids
 
 Kind = Literal["survey", "smooth", "exact", "measure", "ranker", "rrf"]
 """survey: weight, numbers of relevant and of all documents, variance of the fused scores, and id of every query.
@@ -54,11 +50,6 @@ class Request:
     queries: tuple[bytes, ...] | None = None
     """For each shard a bit for every query of it: which are selected; None for all."""
 
-    @property
-    def needs_documents(self) -> bool:
-        """Whether a shard has to be read: tiles do not say which ranker returned what."""
-        return self.kind not in ("smooth", "exact")
-
     def digest(self) -> str:
         """Return a hash of the request: the key of its answer in a checkpoint."""
         found = hashlib.sha256()
@@ -77,6 +68,18 @@ class Request:
             return self
         own = set(shards)
         return replace(self, queries=tuple(bits if i in own else b"" for i, bits in enumerate(self.queries)))
+
+    def selects_from(self, shard: int) -> bool:
+        """Whether any query of a shard is selected."""
+        return self.queries is None or any(self.queries[shard])
+
+    def nothing(self) -> Answer:
+        """Return the answer of a shard without a selected query; of any but a survey."""
+        n_rankers, counts = len(self.weights), (0,) if self.per_query else ()
+        shapes: list[tuple[int, ...]] = [counts]
+        if self.kind == "smooth":
+            shapes += [counts, (*counts, n_rankers), (n_rankers, n_rankers)][: self.order + 1]
+        return tuple(np.zeros(shape) for shape in shapes)
 
     def selected(self, shard: int, n_queries: int) -> Bools:
         """Return which queries of a shard are selected."""
@@ -99,130 +102,36 @@ class Settings:
     """What evaluates average precision: "cpu", or a GPU as "cuda" or "cuda:NUMBER"."""
 
 
-class ReadyShard(Protocol):
-    """A shard made ready: what an engine keeps in memory."""
+def needs_documents(request: Request, settings: Settings) -> bool:
+    """Whether a shard has to be read for a request: what is kept in memory does not say who returned what."""
+    if request.kind in ("smooth", "exact") or (request.kind == "measure" and request.measure == settings.measure):
+        return False
+    return request.kind != "measure" or settings.device != "cpu" or not tiles_tell(request.measure, settings.level)
+
+
+def tiles_tell(measure: str, level: int) -> bool:
+    """Whether tiles tell a measure of the weighted sum: average precision at this level, and what is judged."""
+    parsed = parse_measure(measure)
+    if parsed.facts.gains == "judged":
+        return parsed.cutoff is not None
+    return parsed.has_smoothed_form and parsed.rel == level
+
+
+class Documents(Protocol):
+    """The documents of a shard, of any of its queries: `genm.scale.table.ShardColumns`, or any object like it."""
 
     @property
-    def nbytes(self) -> int:
-        """Bytes of memory."""
+    def queries(self) -> Ids:
+        """The ids of the queries."""
 
-    def answer(self, requests: Sequence[Request], aligned: Aligned | None) -> list[Answer]:
-        """Answer each request; `aligned` is the shard itself where a request `needs_documents`."""
+    def blocks(self, n_rows: int) -> list[tuple[int, int]]:
+        """Return consecutive ranges of queries with at most so many rows each, and at least one query."""
 
-
-class TiledShard:
-    """A shard made ready for the kernels of the CPU."""
-
-    def __init__(self, number: int, aligned: Aligned, settings: Settings) -> None:
-        if not aligned.labelled:
-            raise InputError("this table carries no judgments. Give qrels to genm shard.")
-        self.number, self.n_queries = number, len(aligned.queries)
-        n_relevant = aligned.n_relevant(settings.level)
-        self.kept = np.flatnonzero((n_relevant > 0) & (aligned.query_weights > 0))
-        self.query_weights: Floats = aligned.query_weights[self.kept]
-        self._level = settings.level
-        self._store(aligned, n_relevant, settings)
-        self._measured: tuple[str, AlignedEvaluator] | None = None
-        if settings.measure and len(self.kept):
-            own = aligned.select(self.kept)
-            self._measured = settings.measure, AlignedEvaluator(own, [parse_measure(settings.measure)])
-
-    def _store(self, aligned: Aligned, n_relevant: Ints, settings: Settings) -> None:
-        """Make the scores ready."""
-        tiles = build_tiles(
-            aligned.starts,
-            aligned.scores,
-            aligned.relevance >= settings.level,
-            n_relevant,
-            aligned.query_weights,
-            dtype=np.dtype(settings.dtype),
-        )
-        self.tiles: Tiles = take(tiles, self.kept) if len(self.kept) < self.n_queries else tiles
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of memory: those of the tiles and, for other measures than average precision, of the scores."""
-        arrays = (self.tiles.scores, self.tiles.position, self.tiles.low, self.tiles.high)
-        return sum(array.nbytes for array in arrays) + self._measured_bytes
-
-    @property
-    def _measured_bytes(self) -> int:
-        if self._measured is None:
-            return 0
-        held = self._measured[1].aligned
-        return held.scores.nbytes + held.raw.nbytes + held.retrieved.nbytes
-
-    def part(self, queries: Bools) -> Tiles:
-        """Return the tiles of the selected queries that have relevant documents."""
-        chosen = np.flatnonzero(queries[self.kept])
-        return self.tiles if len(chosen) == len(self.kept) else take(self.tiles, chosen)
-
-    def answer(self, requests: Sequence[Request], aligned: Aligned | None) -> list[Answer]:
-        """Answer each request. What differs in the selected queries alone is computed once for all of them."""
-        found: list[Answer | None] = [None] * len(requests)
-        for together in _alike(requests):
-            asked = [requests[r] for r in together]
-            for r, one in zip(together, self._answers(asked, aligned), strict=True):
-                found[r] = one
-        return [one for one in found if one is not None]
-
-    def _answers(self, asked: list[Request], aligned: Aligned | None) -> list[Answer]:
-        """Answer requests that differ in their selected queries alone."""
-        first = asked[0]
-        if first.kind == "survey":
-            return [_survey(_documents(aligned), self._level)] * len(asked)
-        selected = [one.selected(self.number, self.n_queries) for one in asked]
-        if first.kind == "smooth" and first.order == 2:
-            return [self._second_order(one, chosen) for one, chosen in zip(asked, selected, strict=True)]
-        any_of_them = np.logical_or.reduce(selected)
-        if first.kind in ("smooth", "exact") or self._is_measured(first):
-            own = any_of_them[self.kept]
-            at, columns = self.kept[own], self._columns(first, any_of_them)
-        else:
-            at, columns = np.flatnonzero(any_of_them), [_measured(_documents(aligned), first, any_of_them)]
-        weights = self._weights_of(at, aligned)
-        answers: list[Answer] = []
-        for chosen in selected:
-            mine = np.flatnonzero(chosen[at])
-            if first.per_query:
-                answers.append(tuple(column[mine] for column in columns))
-            else:
-                answers.append(tuple(weighted_sum(column[mine], weights[mine]) for column in columns))
-        return answers
-
-    def _weights_of(self, at: NDArray[np.intp], aligned: Aligned | None) -> Floats:
-        if aligned is not None:
-            return np.asarray(aligned.query_weights[at])
-        return np.asarray(self.query_weights[np.searchsorted(self.kept, at)])
-
-    def _columns(self, request: Request, queries: Bools) -> list[Floats]:
-        """Return what is asked for, per query that has relevant documents."""
-        tiles, weights = self.part(queries), np.array(request.weights)
-        if request.kind == "measure":
-            assert self._measured is not None
-            own = queries[self.kept]
-            return [self._measured[1].values(weights)[own, 0] if len(self.kept) else np.zeros(0)]
-        exact = exact_ap(tiles, weights)
-        if request.kind == "exact":
-            return [exact]
-        found = smooth_ap(tiles, weights, request.beta, order=request.order, smooth_j=request.smooth_j)
-        return [exact, found.value, *([found.gradient] if request.order else [])]
-
-    def _second_order(self, request: Request, queries: Bools) -> Answer:
-        tiles, weights = self.part(queries), np.array(request.weights)
-        found = smooth_ap(
-            tiles, weights, request.beta, order=2, smooth_j=request.smooth_j, total_weight=request.total
-        )
-        exact = exact_ap(tiles, weights)
-        sums = (weighted_sum(column, tiles.query_weights) for column in (exact, found.value, found.gradient))
-        return (*sums, found.hessian)
-
-    def _is_measured(self, request: Request) -> bool:
-        """Whether the measure's data are in memory: those of the queries that have relevant documents."""
-        return request.kind == "measure" and self._measured is not None and request.measure == self._measured[0]
+    def aligned(self, first: int = 0, last: int | None = None) -> Aligned:
+        """Return the queries first:last, normalised; all of them by default."""
 
 
-def _alike(requests: Sequence[Request]) -> list[list[int]]:
+def alike(requests: Sequence[Request]) -> list[list[int]]:
     """Return the places of requests that differ in their selected queries alone, group by group."""
     groups: dict[Request, list[int]] = {}
     for r, request in enumerate(requests):
@@ -233,36 +142,6 @@ def _alike(requests: Sequence[Request]) -> list[list[int]]:
 def weighted_sum(column: Floats, weights: Floats) -> Floats:
     """Return the sum over the queries (first axis) of weight times value."""
     return np.asarray((weights.reshape(-1, *([1] * (column.ndim - 1))) * column).sum(axis=0))
-
-
-def _documents(aligned: Aligned | None) -> Aligned:
-    assert aligned is not None, "the engine reads a shard for requests that need its documents"
-    return aligned
-
-
-def _survey(aligned: Aligned, level: int) -> Answer:
-    variances = fused_variances(aligned.scores, aligned.starts)
-    lengths, ids = np.diff(aligned.starts), aligned.queries
-    return aligned.query_weights, aligned.n_relevant(level), lengths, variances, ids.text, ids.starts
-
-
-def _measured(aligned: Aligned, request: Request, queries: Bools) -> Floats:
-    """Return a measure of the selected queries."""
-    own = aligned if queries.all() else aligned.select(np.flatnonzero(queries))
-    if len(own.queries) == 0:
-        return np.zeros(0)
-    measure = parse_measure(request.measure)
-    blend = np.array(request.weights)
-    if request.kind == "rrf":
-        blend = rule_scores(own, "rrf")
-    elif request.kind == "ranker":
-        own = select_rankers(own, [request.ranker])
-        if len(own.doc) == 0:
-            return np.zeros(len(own.queries))
-        blend = np.ascontiguousarray(own.raw[:, 0])
-    else:
-        pass  # the weighted sum
-    return np.asarray(evaluate_aligned(own, blend, [measure]).values[:, 0])
 
 
 def tree_sum(vectors: Sequence[Floats]) -> Floats:

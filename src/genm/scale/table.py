@@ -17,6 +17,7 @@ the normalisers see one query at a time, so this gives the same numbers as align
 """
 
 import hashlib
+import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -27,7 +28,7 @@ from numpy.typing import NDArray
 
 from genm._math.scaling import scale_lists
 from genm.align import UNJUDGED, Aligned, check_aligned
-from genm.align.aligned import offsets
+from genm.align.aligned import offsets, per_query
 from genm.errors import InputError, MissingExtraError, ModelError, TableError
 from genm.ids import Ids
 from genm.io import PathLike
@@ -221,12 +222,16 @@ class ScoreTable:
         Without `doc_ids`, which learning does not need, reading is several times as fast: `docs` is then empty and
         `doc` -1 everywhere; the order of the rows is the same.
         """
+        return self.read_columns(number, doc_ids=doc_ids).aligned()
+
+    def read_columns(self, number: int, *, doc_ids: bool = False) -> "ShardColumns":
+        """Return one shard as its columns, from which any of its queries are brought into rows."""
         if not 0 <= number < self.n_shards:
             raise InputError(f"shard: expected 0 to {self.n_shards - 1} of {self.path}; found {number}.")
         shard = self.shards[number]
         content = self._content(number, shard)
         try:
-            return self._decoded(content, shard, doc_ids=doc_ids)
+            return ShardColumns(self, content, shard, doc_ids=doc_ids)
         except (KeyError, ValueError, TypeError, OSError) as error:  # pyarrow's errors are of these kinds
             raise TableError(
                 f"{self.path}/{shard.file}: expected a shard of this table; found one that cannot be read "
@@ -277,72 +282,105 @@ class ScoreTable:
         )
 
     @property
-    def _plain(self) -> bool:
+    def keeps_scores(self) -> bool:
         """Whether normalised scores are the raw ones, where nothing is missing; -0 becomes 0 in both."""
         return self.dtype == "float32" and all(
             replace(n, missing=0.0) == Normalizer("none") for n in self.normalizers
         )
 
-    def _normalized(
-        self, raw: NDArray[np.float64], retrieved: NDArray[np.bool_], starts: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
-        return scale_lists(raw, retrieved, starts, kernel_rules(self.normalizers))
 
-    def _decoded(self, content: bytes, shard: Shard, *, doc_ids: bool) -> Aligned:
+class ShardColumns:
+    """The columns of a shard, read and decompressed.
+
+    `aligned` brings some of its queries into rows. A block of queries at a time needs little memory beside the
+    columns, and what is computed from a block finds it in the processor's cache.
+    """
+
+    def __init__(self, table: ScoreTable, content: bytes, shard: Shard, *, doc_ids: bool) -> None:
         arrow, parquet = _pyarrow()
-        names = ["query_id", *["doc_id"] * doc_ids, *_FIXED[2:], *(f"score_{name}" for name in self.rankers)]
+        self._table = table
+        names = ["query_id", *["doc_id"] * doc_ids, *_FIXED[2:], *(f"score_{name}" for name in table.rankers)]
         frame = parquet.ParquetFile(arrow.BufferReader(content)).read(columns=names, use_threads=False)
-        query_column = frame.column("query_id").combine_chunks()
-        queries, query = _ids_of(query_column.dictionary), query_column.indices.to_numpy()
-        n_queries = len(queries)
-        raw = np.empty((len(query), len(self.rankers)))
-        retrieved = np.ones(raw.shape, np.bool_)
-        complete, everywhere = True, False
-        for k, name in enumerate(self.rankers):
-            column = frame.column(f"score_{name}")
-            raw[:, k] = column.to_numpy()
-            complete, everywhere = complete and not column.null_count, everywhere or not column.null_count
+        query = frame.column("query_id").combine_chunks()
+        self.queries = _ids_of(query.dictionary)
+        self._starts = offsets(np.bincount(query.indices.to_numpy(), minlength=len(self.queries)))
+        self._weights = frame.column("query_weight").to_numpy()[self._starts[:-1]]
+        self._relevance = frame.column("relevance").fill_null(int(UNJUDGED)).to_numpy()
+        self._scores = [frame.column(f"score_{name}").combine_chunks() for name in table.rankers]
+        self._is_row: NDArray[np.bool_] | None = None
+        """Whether a ranker returned it, for each row of the file; None if that holds for all."""
+        if all(column.null_count for column in self._scores):
+            held = [column.is_valid().to_numpy(zero_copy_only=False) for column in self._scores]
+            is_row = np.logical_or.reduce(held)
+            self._is_row = None if is_row.all() else is_row
+        self._docs, self._doc = Ids.of(()), None
+        if doc_ids:
+            doc = frame.column("doc_id").combine_chunks()
+            self._docs, self._doc = _ids_of(doc.dictionary), doc.indices.fill_null(-1).to_numpy()
+        n_rows = int(self._starts[-1] if self._is_row is None else self._is_row.sum())
+        if (len(self.queries), n_rows) != (shard.queries, shard.rows):
+            raise ValueError(
+                f"{len(self.queries)} queries and {n_rows} rows instead of {shard.queries} and {shard.rows}"
+            )
+
+    @property
+    def n_queries(self) -> int:
+        """Number of queries."""
+        return len(self.queries)
+
+    def blocks(self, n_rows: int) -> list[tuple[int, int]]:
+        """Return consecutive ranges of queries with at most so many rows each, and at least one query."""
+        cuts = [0]
+        while cuts[-1] < self.n_queries:
+            last = int(np.searchsorted(self._starts, self._starts[cuts[-1]] + n_rows, side="right")) - 1
+            cuts.append(min(max(last, cuts[-1] + 1), self.n_queries))
+        return list(itertools.pairwise(cuts))
+
+    def aligned(self, first: int = 0, last: int | None = None) -> Aligned:
+        """Return the queries first:last as `align_runs` would; all of them by default."""
+        last = self.n_queries if last is None else last
+        begin, end = int(self._starts[first]), int(self._starts[last])
+        starts, table = self._starts[first : last + 1] - begin, self._table
+        raw = np.empty((end - begin, len(table.rankers)))
+        retrieved, complete = np.ones(raw.shape, np.bool_), True
+        for k, column in enumerate(self._scores):
+            raw[:, k] = column.slice(begin, end - begin).to_numpy(zero_copy_only=False)
             if column.null_count:
+                complete = False
                 retrieved[:, k] = ~np.isnan(raw[:, k])
                 raw[~retrieved[:, k], k] = 0.0
-        relevance_column = frame.column("relevance")
-        relevance = relevance_column.fill_null(int(UNJUDGED)).to_numpy()
-        starts = offsets(np.bincount(query, minlength=n_queries))
-        weights = frame.column("query_weight").to_numpy()[starts[:-1]]
-        is_row = np.ones(len(raw), np.bool_) if everywhere else retrieved.any(axis=1)
-        unretrieved_starts, unretrieved = np.zeros(n_queries + 1, np.int64), np.zeros(0, np.int32)
-        everywhere = everywhere or bool(is_row.all())
-        if not everywhere:
+        relevance = self._relevance[begin:end]
+        doc = np.full(end - begin, -1, np.int32) if self._doc is None else self._doc[begin:end]
+        unretrieved_starts, unretrieved = np.zeros(last - first + 1, np.int64), np.zeros(0, np.int32)
+        if self._is_row is not None:
+            is_row = self._is_row[begin:end]
             left = ~is_row & (relevance != UNJUDGED)
-            unretrieved_starts = offsets(np.bincount(query[left], minlength=n_queries))
-            unretrieved = relevance[left]
-            starts = offsets(np.bincount(query[is_row], minlength=n_queries))
-            raw, retrieved, relevance = raw[is_row], retrieved[is_row], relevance[is_row]
-        docs, doc = Ids.of(()), np.full(len(raw), -1, np.int32)
-        if doc_ids:
-            doc_column = frame.column("doc_id").combine_chunks()
-            docs, found = _ids_of(doc_column.dictionary), doc_column.indices
-            doc = (found if everywhere else found.fill_null(-1)).to_numpy()
-            doc = doc if everywhere else doc[is_row]
-        if (n_queries, len(raw)) != (shard.queries, shard.rows):
-            raise ValueError(f"{n_queries} queries and {len(raw)} rows instead of {shard.queries} and {shard.rows}")
+            unretrieved_starts, unretrieved = offsets(per_query(left, starts)), relevance[left]
+            starts = offsets(per_query(is_row, starts))
+            raw, retrieved, relevance, doc = raw[is_row], retrieved[is_row], relevance[is_row], doc[is_row]
+        scores = raw + 0.0 if complete and table.keeps_scores else self._normalized(raw, retrieved, starts)
         return Aligned(
-            rankers=self.rankers,
-            queries=queries,
-            docs=docs,
+            rankers=table.rankers,
+            queries=self.queries.take(np.arange(first, last)),
+            docs=self._docs,
             starts=starts,
             doc=np.require(doc, np.int32, ("C", "W")),
             raw=raw,
             retrieved=retrieved,
-            scores=raw + 0.0 if complete and self._plain else self._normalized(raw, retrieved, starts),
-            normalizers=self.normalizers,
-            depths=self.depths,
-            labelled=self.labelled,
+            scores=scores,
+            normalizers=table.normalizers,
+            depths=table.depths,
+            labelled=table.labelled,
             relevance=np.require(relevance, np.int32, ("C", "W")),
             unretrieved_starts=unretrieved_starts,
             unretrieved=np.require(unretrieved, np.int32, ("C", "W")),
-            query_weights=np.require(weights, np.float64, ("C", "W")),
+            query_weights=np.require(self._weights[first:last], np.float64, ("C", "W")),
         )
+
+    def _normalized(
+        self, raw: NDArray[np.float64], retrieved: NDArray[np.bool_], starts: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        return scale_lists(raw, retrieved, starts, kernel_rules(self._table.normalizers))
 
 
 class TableWriter:

@@ -1,0 +1,126 @@
+"""Answers that need the documents of a shard: the survey, measures of rankers and of rank fusion, other measures.
+
+They are computed from one block of queries after another, as the shard is read, so that the documents of a shard
+never have to be in memory together.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from genm._math.fusion import fused_variances
+from genm._typing import Bools, Floats
+from genm.align import UNJUDGED, Aligned, select_rankers
+from genm.evaluate import AlignedEvaluator, parse_measure
+from genm.fuse import rule_scores
+from genm.scale.evaluation import Answer, Documents, Request, Settings, alike, needs_documents, weighted_sum
+
+ROWS_AT_ONCE = 1 << 16
+"""Rows of a block: few enough that memory is used again, many enough that calls cost little."""
+
+
+class DocumentAnswers:
+    """Answers of one shard that are gathered while its blocks are read, in any order."""
+
+    def __init__(self, number: int, documents: Documents, requests: Sequence[Request], settings: Settings) -> None:
+        self._number, self._documents, self._level = number, documents, settings.level
+        wanted = [r for r, request in enumerate(requests) if needs_documents(request, settings)]
+        self._requests = [requests[r] for r in wanted]
+        self._places = wanted
+        n = len(documents.queries)
+        self._groups = alike(self._requests)
+        self._selected = [one.selected(number, n) for one in self._requests]
+        self._any = [np.logical_or.reduce([self._selected[r] for r in group]) for group in self._groups]
+        self._values = np.zeros((len(self._groups), n))
+        self._weights, self._variances = np.zeros(n), np.zeros(n)
+        self._n_relevant, self._lengths = np.zeros(n, np.int64), np.zeros(n, np.int64)
+
+    def __bool__(self) -> bool:
+        """Whether anything is asked that needs documents."""
+        return bool(self._requests)
+
+    def see(self, span: tuple[int, int], aligned: Aligned) -> None:
+        """Compute what is asked of the queries of one block."""
+        own = slice(*span)
+        self._weights[own] = aligned.query_weights
+        block = _Block(aligned)
+        for g, group in enumerate(self._groups):
+            request = self._requests[group[0]]
+            if request.kind == "survey":
+                self._variances[own] = fused_variances(aligned.scores, aligned.starts)
+                self._n_relevant[own], self._lengths[own] = aligned.n_relevant(self._level), np.diff(aligned.starts)
+            else:
+                self._values[g, own] = block.values(request, self._any[g][own])
+
+    def answers(self) -> dict[int, Answer]:
+        """Return the answers, by the places of their requests; all blocks have been seen."""
+        found: dict[int, Answer] = {}
+        for g, group in enumerate(self._groups):
+            for r in group:
+                request, chosen = self._requests[r], self._selected[r]
+                if request.kind == "survey":
+                    found[self._places[r]] = self._survey()
+                elif request.per_query:
+                    found[self._places[r]] = (self._values[g][chosen],)
+                else:
+                    found[self._places[r]] = (weighted_sum(self._values[g][chosen], self._weights[chosen]),)
+        return found
+
+    def _survey(self) -> Answer:
+        ids = self._documents.queries
+        return self._weights, self._n_relevant, self._lengths, self._variances, ids.text, ids.starts
+
+
+class _Block:
+    """Some queries whose rankings are measured; what several measurements share is made once."""
+
+    def __init__(self, aligned: Aligned) -> None:
+        self._aligned = aligned
+        self._evaluators: dict[str, AlignedEvaluator] = {}
+        self._rrf: Floats | None = None
+
+    def values(self, request: Request, chosen: Bools) -> Floats:
+        """Return what is asked of the chosen queries, and any number for the others."""
+        found = np.zeros(len(chosen))
+        if not chosen.any():
+            return found
+        if not chosen.all():
+            part = _Block(self._aligned.select(np.flatnonzero(chosen)))
+            found[chosen] = part.values(request, np.ones(int(chosen.sum()), np.bool_))
+            return found
+        evaluator, score = self._ranking(request)
+        if evaluator is not None:
+            values = (
+                evaluator.values(np.array(request.weights)) if score is None else evaluator.values_of_scores(score)
+            )
+            found[evaluator.position] = values[:, 0]
+        return found
+
+    def _ranking(self, request: Request) -> tuple[AlignedEvaluator | None, Floats | None]:
+        """Return what measures the ranking, and the scores that it is by: None for weighted sums."""
+        if request.kind == "measure":
+            return self._evaluator(request.measure), None
+        if request.kind == "rrf":
+            if self._rrf is None:
+                self._rrf = rule_scores(self._aligned, "rrf")
+            return self._evaluator(request.measure), self._rrf
+        k = self._aligned.rankers.index(request.ranker)
+        if self._aligned.retrieved[:, k].all():
+            return self._evaluator(request.measure), np.ascontiguousarray(self._aligned.raw[:, k])
+        own = select_rankers(self._aligned, [request.ranker])
+        return evaluator_of(own, request.measure), np.ascontiguousarray(own.raw[:, 0])
+
+    def _evaluator(self, measure: str) -> AlignedEvaluator | None:
+        if measure not in self._evaluators:
+            made = evaluator_of(self._aligned, measure)
+            if made is None:
+                return None
+            self._evaluators[measure] = made
+        return self._evaluators[measure]
+
+
+def evaluator_of(aligned: Aligned, measure: str) -> AlignedEvaluator | None:
+    """Return what measures rankings of these queries; None if none of them is judged."""
+    if (aligned.relevance == UNJUDGED).all() and not len(aligned.unretrieved):
+        return None
+    return AlignedEvaluator(aligned, [parse_measure(measure)])
