@@ -29,7 +29,8 @@ import genm
 from benchmarks._tables import write_planted
 from genm.errors import ConvergenceWarning, EngineError
 from genm.learn import NewtonFuser, OnlineFuser
-from genm.learn.table import TableProblem, TableQueries, fit_table, settings_for
+from genm.learn.table import TableProblem, TableQueries
+from genm.learn.table_fit import fit_table, settings_for
 from genm.scale import ClusterAddress, DaskEngine, ThreadEngine
 
 
@@ -67,7 +68,7 @@ LIMITED = """
 import json, resource, sys
 import genm
 from genm.cli.warmup import compile_learning
-from genm.learn.table import fit_table  # libraries are loaded and kernels compiled before the limit is set
+from genm.learn.table_fit import fit_table  # libraries are loaded and kernels compiled before the limit is set
 compile_learning()
 table = genm.scale.ScoreTable.open(sys.argv[1])
 table.read_shard(0, doc_ids=False)

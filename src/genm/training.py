@@ -43,7 +43,8 @@ from genm.ids import find
 from genm.io import write_text
 from genm.learn import CotrainFuser, EqualFuser, ExactFuser, ExpectedFuser, Fuser, find_method, make_fuser
 from genm.learn.objectives import with_level
-from genm.learn.table import TableQueries, check_table_method, settings_for
+from genm.learn.table import TableQueries
+from genm.learn.table_fit import check_table_method, fit_table, settings_for
 from genm.model import Model, save_model
 from genm.normalizers import Normalize, Normalizer, normalizers_of, per_ranker
 from genm.progress import Progress, silent
@@ -240,7 +241,8 @@ def train(
     weights of each query from its features (experimental). `Trained.by_query` says whether that is worth it.
 
     A `genm.scale.ScoreTable` may be given for runs and judgments; it may be larger than memory. The methods auto,
-    newton, barrier and online learn from it. `memory`, such as "2GB", is how much of it is kept in memory;
+    newton, barrier, online, exact (without proof) and cotrain learn from it; the last one is used for a table
+    without judgments. `memory`, such as "2GB", is how much of it is kept in memory;
     `cluster` evaluates it by Dask: "local:4", or the address of a scheduler. `device` is "cuda" for a GPU, "cuda:1"
     for another one; with "cuda" each process of "local:4" takes a GPU of its own. `checkpoint` is a file that is
     written after every pass over the table: the same call, made again after a crash, continues from there to the
@@ -254,7 +256,7 @@ def train(
         )  # fmt: skip
         plan = check_training(
             runs.rankers,
-            judged=True,  # a table without judgments is refused below, by a message that says so
+            judged=runs.labelled,
             method=method,
             measure=measure,
             level=level,
@@ -266,6 +268,8 @@ def train(
             raise InputError("current (--current): from a table it is compared as weights by ranker, not as a run.")
         check_table_method(plan.make(), device)
         table = runs if normalize is None else runs.with_normalizers(normalize)
+        if normalize is None and not runs.labelled and all(own == Normalizer("minmax") for own in runs.normalizers):
+            table = runs.with_normalizers(plan.normalize)  # minmax is what tables get unless another one was named
         asked = {"folds": folds, "seed": seed, "current": None if current is None else dict(current)}
         return _train_table(table, plan, memory, cluster, device, checkpoint, asked, progress)
     _check_needs_table(memory=memory, cluster=cluster, device=device, checkpoint=checkpoint)
@@ -605,14 +609,18 @@ def _learn(
     if plan.method is None:
         notes.append(Note("equal-weights", 1, "the engine takes equal weights only: nothing is learned"))
     elif not aligned.labelled:
-        text = "no judgments: learning without labels (UnsEnM); there is no held-out figure to show"
-        notes.append(Note("no-judgments", 1, text))
+        notes.append(_no_judgments())
     else:
         pass  # the evidence says it all
     if not aligned.labelled:
         return plan.make().fit(aligned), None
     make = _proving_once(plan, progress) if plan.options.get("certify") else plan.make
     return gather_evidence(aligned, make, plan.measure, folds=folds, seed=seed, current=current, progress=progress)
+
+
+def _no_judgments() -> Note:
+    text = "no judgments: learning without labels (UnsEnM); there is no held-out figure to show"
+    return Note("no-judgments", 1, text)
 
 
 def _train_table(
@@ -645,18 +653,27 @@ def _train_table(
         notes.append(Note("resumed", 1, f"{kept.n_resumed:,} passes over the table came from {kept.path}"))
     engine = open_engine(table, settings, memory=memory, cluster=cluster, progress=progress)
     try:
-        ahead = rivals_of_table(table.rankers, plan.measure)
+        ahead = rivals_of_table(table.rankers, plan.measure) if table.labelled else ()
         queries = TableQueries(table, engine, settings, ahead=ahead, checkpoint=kept, progress=progress)
-        fuser, evidence = gather_table_evidence(queries, plan.make, plan.measure, **asked)
+        evidence: Evidence | None = None
+        if table.labelled:
+            fuser, evidence = gather_table_evidence(queries, plan.make, plan.measure, **asked)
+        else:
+            notes.append(_no_judgments())
+            with queries:
+                fuser = fit_table(fuser, queries)
     except BaseException:
         kept.save()
         raise
     finally:
         progress("passes over the table", kept.n_passes, kept.n_passes)
         engine.close()
-    model = with_figures(fuser.to_model(), table.digest, evidence, seed=asked["seed"])
+    model = fuser.to_model()
+    if evidence is not None:
+        model = with_figures(model, table.digest, evidence, seed=asked["seed"])
     trained = Trained(model, evidence, fuser, None, tuple(notes), seed=asked["seed"], read_notes=table.notes)
-    trained._kept = keep_table_evidence(fuser, evidence, table.digest, seed=asked["seed"])
+    if evidence is not None:
+        trained._kept = keep_table_evidence(fuser, evidence, table.digest, seed=asked["seed"])
     kept.save()
     return trained
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from judged_cases import judgments, qrels_of, run_of, tied_runs
 from problems import QuickExact, made_up
 
-from genm._math.exact.line_search import ascend_lines, value_at
+from genm._math.exact.line_search import GainLines, ascend_lines, value_at
 from genm._math.exact.rank_gains import GainProblem
 from genm.align import Aligned, align_runs
 from genm.errors import ConvergenceWarning, InputError
@@ -311,7 +311,7 @@ def problem() -> GainProblem:
 @pytest.mark.parametrize("loss", [0.002, 0.03])
 def test_ends_are_where_more_is_lost(problem: GainProblem, loss: float) -> None:
     floor = value_at(problem, WEIGHTS) - loss
-    found = plateau_around(problem, WEIGHTS, floor, loss)
+    found = plateau_around(GainLines(problem), WEIGHTS, floor, loss)
     assert found.loss == loss
     assert (found.low <= WEIGHTS).all()
     assert (found.high >= WEIGHTS).all()
@@ -325,7 +325,9 @@ def test_ends_are_where_more_is_lost(problem: GainProblem, loss: float) -> None:
 
 def test_more_loss_is_more_room(problem: GainProblem) -> None:
     value = value_at(problem, WEIGHTS)
-    widths = [plateau_around(problem, WEIGHTS, value - loss, loss).width for loss in (0.0, 0.01, 0.1, 1.0)]
+    widths = [
+        plateau_around(GainLines(problem), WEIGHTS, value - loss, loss).width for loss in (0.0, 0.01, 0.1, 1.0)
+    ]
     for narrow, wide in pairwise(widths):
         assert (narrow <= wide).all()
     assert (widths[0] < widths[1]).all()
@@ -334,12 +336,12 @@ def test_more_loss_is_more_room(problem: GainProblem) -> None:
 
 def test_the_centre_loses_no_more_and_has_more_room(problem: GainProblem) -> None:
     floor = value_at(problem, WEIGHTS) - 0.02
-    centre = centre_of_plateau(problem, WEIGHTS, floor, lambda weights: value_at(problem, weights))
+    centre = centre_of_plateau(GainLines(problem), WEIGHTS, floor, lambda weights: value_at(problem, weights))
     assert value_at(problem, centre) >= floor - 1e-12
     assert centre.sum() == pytest.approx(1.0, abs=1e-12)
 
     def room(weights: np.ndarray) -> float:
-        found = plateau_around(problem, weights, floor, 0.02)
+        found = plateau_around(GainLines(problem), weights, floor, 0.02)
         return float(np.minimum(weights - found.low, found.high - weights).min())
 
     assert room(centre) > room(WEIGHTS)
@@ -349,9 +351,9 @@ def test_two_rankers_have_one_middle() -> None:
     problem = gain_problem(made_up(4, quality=(1.0, 0.8)), Measure("AP"))
     weights = np.array([0.6, 0.4])
     floor = value_at(problem, weights) - 0.01
-    found = plateau_around(problem, weights, floor, 0.01)
+    found = plateau_around(GainLines(problem), weights, floor, 0.01)
     np.testing.assert_allclose(found.low, 1.0 - found.high[::-1], atol=1e-12)
-    centre = centre_of_plateau(problem, weights, floor, lambda w: value_at(problem, w))
+    centre = centre_of_plateau(GainLines(problem), weights, floor, lambda w: value_at(problem, w))
     np.testing.assert_allclose(centre, 0.5 * (found.low + found.high), atol=1e-12)
 
 
@@ -367,11 +369,11 @@ def test_weights_that_owe_their_value_to_a_tie_have_no_room() -> None:
     tied = gain_problem(aligned, Measure("AP"))
     unit = np.array([0.0, 1.0])
     assert value_at(tied, unit) == 1.0
-    found = plateau_around(tied, unit, 1.0, 0.0)
+    found = plateau_around(GainLines(tied), unit, 1.0, 0.0)
     assert found.width.tolist() == [0.0, 0.0]
 
 
 def test_one_ranker_has_nowhere_to_go() -> None:
     problem = gain_problem(made_up(5, quality=(1.0,)), Measure("AP"))
-    found = plateau_around(problem, np.ones(1), 0.0, 0.5)
+    found = plateau_around(GainLines(problem), np.ones(1), 0.0, 0.5)
     assert (found.low.tolist(), found.high.tolist()) == ([1.0], [1.0])

@@ -27,7 +27,8 @@ from genm.errors import EngineError, GenmError, InputError, MissingExtraError
 from genm.learn import AutoFuser, BarrierFuser, NewtonFuser, OnlineFuser
 from genm.learn.cuda import CudaProblem
 from genm.learn.objectives import Problem
-from genm.learn.table import TableQueries, fit_table, settings_for
+from genm.learn.table import TableQueries
+from genm.learn.table_fit import fit_table, settings_for
 from genm.scale import ClusterAddress, Request, Settings, ThreadEngine, cluster, cuda, open_engine
 from genm.scale.cuda import CudaDevice, Tuning, find_device, upload
 from genm.scale.cuda_shard import CudaShard

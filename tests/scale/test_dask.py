@@ -13,7 +13,8 @@ from scale.tables import table_of
 import genm
 from genm.errors import EngineError, InputError
 from genm.learn import NewtonFuser
-from genm.learn.table import TableQueries, fit_table, settings_for
+from genm.learn.table import TableQueries
+from genm.learn.table_fit import fit_table, settings_for
 from genm.scale import ClusterAddress, DaskEngine, Request, ThreadEngine
 
 # Dask warns of files and connections that are still open when a killed worker's place is taken

@@ -3,6 +3,7 @@
 import itertools
 import os
 import signal
+import warnings
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -14,10 +15,11 @@ from problems import made_up
 from scale.tables import table_of
 
 import genm
-from genm.errors import InputError
+from genm.errors import ConvergenceWarning, InputError
 from genm.fuse import rule_scores
-from genm.learn import AutoFuser, BarrierFuser, ExactFuser, NewtonFuser, OnlineFuser
-from genm.learn.table import TableProblem, TableQueries, fit_table, settings_for
+from genm.learn import AutoFuser, BarrierFuser, BoostFuser, CotrainFuser, ExactFuser, NewtonFuser, OnlineFuser
+from genm.learn.table import TableProblem, TableQueries
+from genm.learn.table_fit import fit_table, settings_for
 from genm.scale.engines import ProcessEngine, ThreadEngine, blocks_of_shards, usable_memory
 from genm.scale.evaluation import Request, Settings, combine, tree_sum
 
@@ -84,9 +86,68 @@ def test_a_table_of_several_shards_gives_the_weights_of_a_fit_in_memory(fuser, a
     np.testing.assert_allclose(there.weights_, here.weights_, rtol=0.0, atol=1e-8)
 
 
+NEAR = (
+    CotrainFuser(),
+    CotrainFuser(trust=1.0, max_iter=6),
+    CotrainFuser(trust=1.0, free=True, starts=[(1.0, 0.0, 1.0)], schedule="paper", max_iter=3),
+    CotrainFuser(labels="threshold", threshold=0.8),
+    ExactFuser(n_climbs=1, n_random=1),
+    ExactFuser(measure="P@5", n_climbs=1, n_random=0),
+)
+"""Fusers whose sums are taken in another order than in memory, whatever the number of shards."""
+
+
+@pytest.mark.filterwarnings("ignore::genm.errors.ConvergenceWarning")
+@pytest.mark.parametrize("fuser", NEAR, ids=repr)
+def test_cotraining_and_exact_lines_give_the_weights_of_a_fit_in_memory(fuser, aligned, table):
+    here, there = fuser.clone().fit(aligned), learned(fuser.clone(), table)
+    np.testing.assert_allclose(there.weights_, here.weights_, rtol=0.0, atol=1e-8)
+    assert there.objective_ == pytest.approx(here.objective_, abs=1e-12)
+    if isinstance(fuser, ExactFuser):
+        assert there.best_value_ == pytest.approx(here.best_value_, abs=1e-12)
+        np.testing.assert_allclose(there.plateau_.low, here.plateau_.low, atol=2.0**-11)
+        np.testing.assert_allclose(there.plateau_.high, here.plateau_.high, atol=2.0**-11)
+    else:
+        np.testing.assert_allclose(there.quality_.overlap, here.quality_.overlap, atol=1e-12)
+        assert there.quality_.specificity.tolist() == here.quality_.specificity.tolist()
+
+
+@settings(max_examples=6, deadline=None)
+@given(
+    fuser=st.sampled_from(NEAR),
+    memory=st.sampled_from((0, 30_000, 2**30)),
+    threads=st.sampled_from(("1", "3")),
+    marks=st.lists(st.booleans(), min_size=23, max_size=23).filter(lambda marks: sum(marks) > 3),
+)
+def test_bits_of_every_learner_do_not_depend_on_memory_or_threads(table, fuser, memory, threads, marks):
+    chosen, own = np.flatnonzero(marks), settings_for(fuser, table)
+
+    def fitted(**options):
+        with TableQueries(table, ThreadEngine(table, own, **options), own) as queries:
+            return fit_table(fuser.clone(), queries, chosen)
+
+    with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        whole = fitted()
+        patch.setenv("GENM_THREADS", threads)
+        other = fitted(memory=memory)
+    assert other.weights_.tobytes() == whole.weights_.tobytes()
+    assert other.history_ == whole.history_
+
+
+def test_lines_are_cut_finer_until_few_swaps_are_left(table, aligned, monkeypatch):
+    exact = ExactFuser(n_climbs=1, n_random=0)
+    whole = learned(exact.clone(), table)
+    monkeypatch.setattr("genm._math.exact.line_parts.MOST_SWAPS", 20)
+    monkeypatch.setattr("genm._math.exact.line_parts.MOST_SPANS", 2)
+    finer = learned(exact.clone(), table)
+    np.testing.assert_allclose(finer.weights_, whole.weights_, rtol=0.0, atol=1e-9)
+    assert finer.best_value_ == whole.best_value_
+
+
 def test_other_methods_say_that_a_table_does_not_do(table):
-    with pytest.raises(InputError, match=r"method \(--method\) exact: it needs all aligned runs in memory"):
-        learned(ExactFuser(), table)
+    with pytest.raises(InputError, match=r"method \(--method\) enm: it needs all aligned runs in memory"):
+        learned(BoostFuser(), table)
     with pytest.raises(InputError, match="a table is read under one normaliser"):
         learned(AutoFuser(normalize="auto"), table)
 
@@ -254,7 +315,7 @@ def test_a_shard_without_selected_queries_is_not_read(table, request_):
     asked = replace(request_, queries=first)
     read = []
     engine = ThreadEngine(table, Settings(), memory=0)
-    engine._table = SimpleNamespace(read_columns=lambda i: read.append(i) or table.read_columns(i))
+    engine._table = SimpleNamespace(read_columns=lambda i, **_: read.append(i) or table.read_columns(i))
     unread = engine.evaluate([asked])
     assert read == [0]
     whole = replace(asked, queries=None)

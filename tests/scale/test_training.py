@@ -12,9 +12,10 @@ import genm
 from genm.cli.app import app
 from genm.errors import EngineError, InputError, ModelError
 from genm.evidence import evidence_path, load_evidence
-from genm.learn import AutoFuser, NewtonFuser, OnlineFuser
-from genm.learn.table import TableQueries, fit_table, settings_for
-from genm.scale import Checkpoint, ThreadEngine, checkpoint_path
+from genm.learn import AutoFuser, CotrainFuser, NewtonFuser, OnlineFuser
+from genm.learn.table import TableQueries
+from genm.learn.table_fit import fit_table, settings_for
+from genm.scale import Checkpoint, Request, Settings, ThreadEngine, checkpoint_path
 
 
 @pytest.fixture(scope="module")
@@ -77,8 +78,10 @@ def test_what_needs_runs_in_memory_says_so(trained, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"method": "exact"}, "it needs all aligned runs in memory"),
-        ({"method": "cotrain"}, "it needs all aligned runs in memory"),
+        ({"method": "expected"}, "it needs all aligned runs in memory"),
+        ({"method": "exact", "certify": True}, r"certify \(--certify\): the proof needs all lists in memory"),
+        ({"method": "exact", "device": "cuda"}, "the method exact learns on the CPU"),
+        ({"method": "cotrain", "device": "cuda"}, "the method uns learns on the CPU"),
         ({"normalize": "auto"}, "a table is read under one normaliser"),
         ({"depth": 10}, r"depth \(--depth\): a table has its own lists"),
         ({"per_query": True}, r"per_query \(--per-query\): a table has its own lists"),
@@ -97,8 +100,38 @@ def test_refusals_of_a_table_where_there_is_none(aligned, tmp_path):
     with pytest.raises(InputError, match=r"memory \(--memory\) belongs to a table"):
         genm.train(aligned, memory="2GB")
     unjudged = table_of(made_up(5, n_queries=4, labelled=False), tmp_path, n_shards=2)
+    with pytest.raises(InputError, match=r"method \(--method\) auto learns from judgments"):
+        genm.train(unjudged, method="auto")
     with pytest.raises(InputError, match="carries no judgments"):
-        genm.train(unjudged)
+        TableQueries(unjudged, ThreadEngine(unjudged, Settings()), Settings())
+    with pytest.raises(InputError, match="carries no judgments"):
+        ThreadEngine(unjudged, Settings()).evaluate([Request("survey")])
+
+
+def test_a_table_without_judgments_is_learned_from_without_labels(tmp_path):
+    unjudged = made_up(5, n_queries=14, labelled=False)
+    table = table_of(unjudged, tmp_path / "table", n_shards=3)
+    found = genm.train(table)
+    here = genm.learn.CotrainFuser().fit(genm.align.renormalize(unjudged, "zscore"))
+    np.testing.assert_allclose(found.fuser.weights_, here.weights_, rtol=0.0, atol=1e-12)
+    assert found.model.normalizers == here.normalizers_
+    assert (found.evidence, found.verdict) == (None, genm.train(unjudged).verdict)
+    assert "no-judgments" in [note.code for note in found.notes]
+    found.save(tmp_path / "model.json")
+    assert genm.load_model(tmp_path / "model.json").weights == found.model.weights
+    as_told = genm.train(table, normalize="max")
+    assert {one.kind for one in as_told.model.normalizers} == {"max"}
+
+
+@pytest.mark.parametrize(
+    ("method", "options"), [("cotrain", {"trust": 1.0}), ("exact", {"n_climbs": 1, "n_random": 0})]
+)
+def test_other_methods_give_the_evidence_of_a_fit_in_memory(table, aligned, method, options):
+    here, there = (genm.train(source, method=method, folds=2, **options) for source in (aligned, table))
+    np.testing.assert_allclose(there.fuser.weights_, here.fuser.weights_, rtol=0.0, atol=1e-9)
+    held_out = [one.evidence.held_out for one in (here, there)]
+    np.testing.assert_allclose(held_out[1].per_query, held_out[0].per_query, rtol=0.0, atol=1e-9)
+    assert there.verdict == here.verdict
 
 
 class Interrupted:
@@ -116,7 +149,12 @@ class Interrupted:
 
 @pytest.mark.parametrize(
     "fuser",
-    [AutoFuser(repeats=1, folds=3), NewtonFuser(starts=[(1, 1, 1)]), OnlineFuser(max_iter=2, tol=1.0)],
+    [
+        AutoFuser(repeats=1, folds=3),
+        NewtonFuser(starts=[(1, 1, 1)]),
+        OnlineFuser(max_iter=2, tol=1.0),
+        CotrainFuser(trust=1.0, max_iter=5),
+    ],
     ids=repr,
 )
 def test_a_fit_resumes_after_any_pass_to_the_same_bits(fuser, table, tmp_path):

@@ -59,7 +59,8 @@ rules (its normaliser, window and rule for missing documents), so that `genm exp
 engine takes them.
 
 With --table the weights are learned from a table of genm shard, which may be larger than memory, by the methods
-auto, newton, barrier and online; --cluster evaluates it by Dask, --device cuda on a GPU. After every pass
+auto, newton, barrier, online, exact (without --certify) and cotrain, the default of a table without judgments;
+--cluster evaluates it by Dask, --device cuda on a GPU (auto, newton, barrier). After every pass
 model.checkpoint.json is written: the same command, given again after a crash, continues from there.
 
 With --groups, or --queries and --group-by, each group of queries gets weights of its own beside the global ones, as
@@ -441,7 +442,7 @@ def fit(
         evaluated["checkpoint"] = None if model_path is None else genm.scale.checkpoint_path(model_path)
     genm.training.check_training(
         tuple(names) if scores is None else scores.rankers,
-        judged=qrels is not None or scores is not None,
+        judged=qrels is not None if scores is None else scores.labelled,
         current=present or current_path,
         **settings,
     )

@@ -17,7 +17,8 @@ from genm.evidence.resampling import FewerQueries, Kept, Refits
 from genm.learn import Fuser
 from genm.learn.auto import AutoFuser
 from genm.learn.objectives import fold_of_queries
-from genm.learn.table import TableQueries, fit_table
+from genm.learn.table import TableQueries
+from genm.learn.table_fit import fit_table
 from genm.scale import Request
 
 MOST_PERMUTED = 20_000

@@ -1,12 +1,13 @@
 """UnsEnM: learn weights without judgments, from the pseudo-labels that each ranker gives to the others."""
 
-from typing import Protocol, Self
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 
 from genm._math.agreement import Moments, agreement_penalty, score_moments
 from genm._math.linear_algebra import dot, times
-from genm._math.parallel import over_items
+from genm._math.parallel import in_order, over_items
 from genm._math.simplex_optimizers import as_distribution, project_to_simplex
 from genm._typing import Floats
 from genm.align import Aligned
@@ -16,6 +17,7 @@ from genm.learn.batch import check_stopping
 from genm.learn.objectives import Beta, Problem
 from genm.learn.ranker_quality import Labels, Quality, estimate_quality, pseudo_labels, units_of
 from genm.learn.starts import STRIDE, Schedule, Starts, check_free, check_schedule, starting_points
+from genm.normalizers import ScoreRules
 from genm.records import Note
 
 
@@ -30,6 +32,44 @@ class Options(Protocol):
     beta: Beta
 
 
+class Objective(Protocol):
+    """The smoothed and exact MAP under one ranker's labels; `Problem` has it."""
+
+    def value(self, weights: Floats) -> float:
+        """Return the smoothed objective."""
+
+    def gradient(self, weights: Floats) -> tuple[float, Floats]:
+        """Return the smoothed objective and its gradient."""
+
+    def exact(self, weights: Floats) -> float:
+        """Return the mean average precision."""
+
+
+class Lessons(NamedTuple):
+    """What co-training needs of the data: `lessons_of` makes it of runs, `genm.learn.table_cotrain` of a table."""
+
+    rules: ScoreRules
+    beta: float
+    quality: Quality
+    moments: Moments
+    problems: Mapping[int, Objective]
+    """By the number of the ranker that gives the labels; a ranker without labels is left out."""
+
+
+def lessons_of(aligned: Aligned, options: Options) -> Lessons:
+    """Return what co-training needs of aligned runs. Judgments are not read."""
+    marks = pseudo_labels(aligned, labels=options.labels, n=options.n, threshold=options.threshold)
+    problem = Problem.unlabelled(aligned, beta=options.beta)
+    problems: dict[int, Problem] = {}
+    for k in range(len(aligned.rankers)):
+        labelled = problem.with_labels(np.ascontiguousarray(marks[:, k]))
+        taught = np.flatnonzero(labelled.tiles.n_relevant > 0)
+        if len(taught):
+            problems[k] = labelled.select(taught)
+    moments = score_moments(aligned.starts, aligned.scores, aligned.query_weights)
+    return Lessons(aligned, problem.beta, estimate_quality(aligned, marks), moments, problems)
+
+
 class PseudoLabelAscent:
     """The rankers as teachers: each ranker's pseudo-labels define an objective for the others.
 
@@ -41,24 +81,18 @@ class PseudoLabelAscent:
     free = False
     """Whether weights may leave the simplex."""
 
-    def __init__(self, aligned: Aligned, options: Options) -> None:
-        marks = pseudo_labels(aligned, labels=options.labels, n=options.n, threshold=options.threshold)
-        problem = Problem.unlabelled(aligned, beta=options.beta)
-        self.beta, self.quality = problem.beta, estimate_quality(aligned, marks)
+    def __init__(self, lessons: Lessons, options: Options) -> None:
+        rankers = lessons.rules.rankers
+        self.beta, self.quality, self.moments = lessons.beta, lessons.quality, lessons.moments
         self.notes: tuple[Note, ...] = ()
         self.sigma = options.sigma
         printed = options.schedule == "paper"
-        self.units = np.ones(len(aligned.rankers)) if printed else units_of(self.quality.height)
-        self.moments: Moments = score_moments(aligned.starts, aligned.scores, aligned.query_weights)
-        self.problems: dict[int, Problem] = {}
-        for k, ranker in enumerate(aligned.rankers):
-            labelled = problem.with_labels(np.ascontiguousarray(marks[:, k]))
-            taught = np.flatnonzero(labelled.tiles.n_relevant > 0)
-            if len(taught):
-                self.problems[k] = labelled.select(taught)
-            else:
+        self.units = np.ones(len(rankers)) if printed else units_of(self.quality.height)
+        self.problems = lessons.problems
+        for k, ranker in enumerate(rankers):
+            if k not in self.problems:
                 self._note("no-labels", f"{ranker} scores all its documents alike and provides no labels.")
-        n = len(aligned.rankers)
+        n = len(rankers)
         self.students = ~np.eye(n, dtype=np.bool_) if n > 2 else np.ones((n, n), np.bool_)
         if n == 2:
             text = "two rankers: both stay in the model while one gives the labels; one alone has one ranking."
@@ -110,12 +144,14 @@ class PseudoLabelAscent:
 
     def objective(self, shares: Floats) -> float:
         """Return P8: the mean over the teachers of the smoothed MAP, less the penalty."""
-        reached = [self.problems[k].value(self.weights(self._others(k, shares))) for k in self.teachers]
+        reached = in_order(lambda k: self.problems[k].value(self.weights(self._others(k, shares))), self.teachers)
         return _mean(reached) + agreement_penalty(self.moments, self.weights(shares), self.sigma).value
 
     def exact(self, shares: Floats) -> float:
         """Return the mean over the teachers of the exact MAP under their labels."""
-        return _mean([self.problems[k].exact(self.weights(self._others(k, shares))) for k in self.teachers])
+        return _mean(
+            in_order(lambda k: self.problems[k].exact(self.weights(self._others(k, shares))), self.teachers)
+        )
 
     def distance(self, one: Floats, other: Floats) -> float:
         """Return the mean squared difference of the scores of two ensembles, given by their weights."""
@@ -151,17 +187,20 @@ class FreePseudoLabelAscent(PseudoLabelAscent):
 
     def objective(self, shares: Floats) -> float:
         """Return P8 at the free weights."""
-        reached = [self.problems[k].value(np.where(self.students[k], shares, 0.0)) for k in self.teachers]
+        reached = in_order(lambda k: self.problems[k].value(np.where(self.students[k], shares, 0.0)), self.teachers)
         return _mean(reached) + agreement_penalty(self.moments, shares, self.sigma).value
 
     def exact(self, shares: Floats) -> float:
         """Return the mean over the teachers of the exact MAP under their labels."""
         used = np.maximum(shares, 0.0)
-        return _mean([self.problems[k].exact(np.where(self.students[k], used, 0.0)) for k in self.teachers])
+        return _mean(
+            in_order(lambda k: self.problems[k].exact(np.where(self.students[k], used, 0.0)), self.teachers)
+        )
 
 
-def _mean(values: list[float]) -> float:
-    return sum(values) / len(values) if values else 0.0
+def _mean(values: Iterable[float]) -> float:
+    found = list(values)
+    return sum(found) / len(found) if found else 0.0
 
 
 class CotrainFuser(Fuser):
@@ -222,8 +261,13 @@ class CotrainFuser(Fuser):
     def _fit(self, aligned: Aligned) -> Self:
         """Estimate, co-train from every start, shrink towards the estimate. Judgments are not read."""
         self._check()
-        lessons = FreePseudoLabelAscent(aligned, self) if self.free else PseudoLabelAscent(aligned, self)
-        self._remember(aligned)
+        return self.fit_lessons(lessons_of(aligned, self))
+
+    def fit_lessons(self, material: Lessons) -> Self:
+        """Learn from what was computed from the data before, under the same labels and beta."""
+        self._check()
+        lessons = FreePseudoLabelAscent(material, self) if self.free else PseudoLabelAscent(material, self)
+        self._remember(material.rules)
         self.beta_, self.quality_, self.notes_ = lessons.beta, lessons.quality, lessons.notes
         self.estimate_ = lessons.quality.weights()
         shares = lessons.shares(self.estimate_)

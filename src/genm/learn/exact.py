@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from genm._math.elementary import logarithms2
 from genm._math.exact.branch_and_bound import Optimum, best_weights
-from genm._math.exact.line_search import NARROWEST, TOLERANCE, Buffers, ascend_lines, line_profile, value_at
+from genm._math.exact.line_search import NARROWEST, TOLERANCE, GainLines, Lines, ascend_lines
 from genm._math.exact.rank_gains import GainProblem, binary_problem, bpref_problem, graded_problem
+from genm._math.parallel import in_order
 from genm._math.simplex_optimizers import quasi_newton
 from genm._typing import Floats
 from genm.align import Aligned
@@ -55,24 +56,20 @@ class Plateau(NamedTuple):
         return self.high - self.low
 
 
-def plateau_around(problem: GainProblem, weights: Floats, floor: float, loss: float) -> Plateau:
+def plateau_around(lines: Lines, weights: Floats, floor: float, loss: float) -> Plateau:
     """Return the near-optimal region around `weights`: where each ranker's line is at least `floor`."""
-    buffers: Buffers = []
-    spans = [_span(problem, weights, k, floor, buffers) for k in range(len(weights))]
+    spans = list(in_order(lambda k: _span(lines, weights, k, floor), range(len(weights))))
     return Plateau(loss, np.array([low for low, _ in spans]), np.array([high for _, high in spans]))
 
 
-def centre_of_plateau(
-    problem: GainProblem, weights: Floats, floor: float, value: Callable[[Floats], float]
-) -> Floats:
+def centre_of_plateau(lines: Lines, weights: Floats, floor: float, value: Callable[[Floats], float]) -> Floats:
     """Return the centre of the near-optimal region: move to the middle of each ranker's interval in turn.
 
     The measure never falls below `floor`, as `value` measures it.
     """
-    buffers: Buffers = []
     for _ in range(ROUNDS):
         for k in range(len(weights)):
-            low, high = _span(problem, weights, k, floor, buffers)
+            low, high = _span(lines, weights, k, floor)
             middle = 0.5 * (low + high)
             moved = (1.0 - middle) * weights_without(weights, k)
             moved[k] = middle
@@ -104,20 +101,18 @@ def line_of(weights: Floats, k: int) -> tuple[Floats, Floats]:
     return others, end - others
 
 
-def _span(problem: GainProblem, weights: Floats, k: int, floor: float, buffers: Buffers) -> tuple[float, float]:
+def _span(lines: Lines, weights: Floats, k: int, floor: float) -> tuple[float, float]:
     """Return the interval around ranker k's weight in which the measure is at least `floor`."""
     if len(weights) == 1:
         return float(weights[k]), float(weights[k])
-    low, high = _span_of_size(problem, weights, k, floor, buffers)
+    low, high = _span_of_size(lines, weights, k, floor)
     return (low, high) if weights[k] >= 0.0 else (-high, -low)
 
 
-def _span_of_size(
-    problem: GainProblem, weights: Floats, k: int, floor: float, buffers: Buffers
-) -> tuple[float, float]:
+def _span_of_size(lines: Lines, weights: Floats, k: int, floor: float) -> tuple[float, float]:
     """Return the same interval for the absolute value of the weight."""
     here = abs(float(weights[k]))
-    line = line_profile(problem, *line_of(weights, k), 0.0, 1.0, whole=True, buffers=buffers)
+    line = lines.steps(*line_of(weights, k), 0.0, 1.0)
     narrow = np.diff(line.breakpoints) <= NARROWEST
     lost = (line.values < floor - TOLERANCE) & ~narrow
     at = min(max(int(np.searchsorted(line.breakpoints, here, side="right")) - 1, 0), len(lost) - 1)
@@ -238,24 +233,30 @@ class ExactFuser(Fuser):
 
     def _fit(self, aligned: Aligned) -> Self:
         """Optimise, prove if asked, and measure the near-optimal region."""
-        self._check_options()
         measure = self._measure_maximised()
         smooth = Problem(aligned, level=measure.rel, beta=self.beta)
         scorer = Scorer(aligned, smooth, measure, measure.rel)
         tasks = gain_problem(aligned.select(smooth.kept) if smooth.n_set_aside else aligned, measure)
-        self._remember(aligned)
+        return self.fit_lines(smooth, scorer, GainLines(tasks), tasks)
+
+    def fit_lines(self, smooth: Problem, scorer: Scorer, lines: Lines, tasks: GainProblem | None = None) -> Self:
+        """Learn from queries that were made ready before; the proof needs the problem itself, `tasks`."""
+        self._check_options()
+        self._remember(smooth)
         self.history_, self.converged_ = [], True
-        best, self.optimum_ = self._search(smooth, scorer, tasks)
+        best, self.optimum_ = self._search(smooth, scorer, lines)
         if self.certify:
+            if tasks is None:
+                raise InputError("certify=True: the proof needs all lists in memory. Fit the runs themselves.")
             best = self._prove(smooth, scorer, tasks, best)
         self.best_weights_, self.best_value_ = best, scorer.mean(best)
         self.bound_ = None if self.optimum_ is None else self.optimum_.upper
         self.gap_ = None if self.bound_ is None else max(self.bound_ - self.best_value_, 0.0)
         floor = self.best_value_ - self.plateau_loss
-        self.plateau_ = plateau_around(tasks, best, floor, self.plateau_loss)
+        self.plateau_ = plateau_around(lines, best, floor, self.plateau_loss)
         self.weights_ = best
         if self.weights == "centre":
-            self.weights_ = centre_of_plateau(tasks, best, floor, scorer.mean)
+            self.weights_ = centre_of_plateau(lines, best, floor, scorer.mean)
         self.objective_ = self._record(0, len(self.history_), self.weights_, smooth, scorer)
         self.n_iter_ = len(self.history_)
         if not self.converged_:
@@ -291,7 +292,7 @@ class ExactFuser(Fuser):
                 f"n_climbs={self.n_climbs}, n_random={self.n_random}: expected at least 1 climb and 0 random lines."
             )
 
-    def _search(self, smooth: Problem, scorer: Scorer, tasks: GainProblem) -> tuple[Floats, Optimum | None]:
+    def _search(self, smooth: Problem, scorer: Scorer, lines: Lines) -> tuple[Floats, Optimum | None]:
         """Return the best weights found from the starts by line search, and the proof for them."""
         starts = self._starts(smooth, scorer)
         best, n_rankers = starts[0], len(smooth.rankers)
@@ -300,13 +301,13 @@ class ExactFuser(Fuser):
             return best, Optimum(best, value, value, 0, None)
         if n_rankers == 2:
             self._record(0, 0, best, smooth, scorer)
-            optimum = _best_of_line(tasks)
+            optimum = _best_of_line(lines)
             better = self._record(0, 1, optimum.weights, smooth, scorer) > scorer.mean(best)
             return (optimum.weights if better else best), optimum
         reached = scorer.mean(best)
         for number, start in enumerate(starts):
             self._record(number, 0, start, smooth, scorer)
-            end, _ = ascend_lines(tasks, start, n_random=self.n_random, seed=self.seed + number)
+            end, _ = ascend_lines(lines, start, n_random=self.n_random, seed=self.seed + number)
             value = self._record(number, 1, end, smooth, scorer)
             if value > reached:
                 best, reached = end, value
@@ -318,14 +319,17 @@ class ExactFuser(Fuser):
         uniform, units = np.full(n, 1.0 / n), list(np.eye(n))
         if n == 1:
             return [uniform]
-        begun = simple_starts(uniform, max(units, key=scorer.mean))
+        values = list(in_order(scorer.mean, units))
+        begun = simple_starts(uniform, units[int(np.argmax(values))])
         found = [quasi_newton(smooth.gradient, start, tol=1e-6, max_iter=100).alpha for start in begun]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # any point will do as a start
             smoothed = NewtonFuser(seed=self.seed), BarrierFuser(seed=self.seed), OnlineFuser()
             found += [fuser.fit_problem(smooth).weights_ for fuser in smoothed]
         kept: list[Floats] = []
-        for weights in sorted([*found, uniform, *units], key=scorer.mean, reverse=True):
+        tried = [*found, uniform, *units]
+        values = list(in_order(scorer.mean, tried))
+        for weights in (tried[i] for i in sorted(range(len(tried)), key=values.__getitem__, reverse=True)):
             if all(float(np.abs(weights - other).max()) > LEAST_DISTANCE for other in kept):
                 kept.append(weights)
         return kept[: self.n_climbs]
@@ -347,9 +351,9 @@ class ExactFuser(Fuser):
         return value
 
 
-def _best_of_line(tasks: GainProblem) -> Optimum:
+def _best_of_line(lines: Lines) -> Optimum:
     """Return the best weights of two rankers: all of them lie on one line."""
-    line = line_profile(tasks, np.array([0.0, 1.0]), np.array([1.0, -1.0]), 0.0, 1.0)
+    line = lines.best(np.array([0.0, 1.0]), np.array([1.0, -1.0]), 0.0, 1.0)
     weights = np.array([line.middle, 1.0 - line.middle])
-    value = value_at(tasks, weights)
+    value = lines.value_at(weights)
     return Optimum(weights, value, max(line.value, value), 0, None)

@@ -116,19 +116,27 @@ def estimate_quality(aligned: Aligned, marks: NDArray[np.bool_]) -> Quality:
     compares a_k(q) with a_l(q) and E compares it with a_l(r) for the other queries r: documents that are on top
     whatever is asked earn nothing. Two standard deviations of E, the places being few, are taken off O as well.
     """
-    n_rankers, n_queries = len(aligned.rankers), len(aligned.queries)
-    each = range(n_rankers)
-    sizes = marks.sum(axis=0).astype(np.float64)
-    named = np.zeros((n_rankers, len(aligned.docs)))
+    each = range(len(aligned.rankers))
+    named = np.zeros((len(aligned.rankers), len(aligned.docs)))
     for k in each:
         named[k] = np.bincount(aligned.doc[marks[:, k]], minlength=len(aligned.docs))
     common = np.array([[np.count_nonzero(marks[:, k] & marks[:, other]) for other in each] for k in each])
+    return quality_of_marks(named, common.astype(np.float64), _heights(aligned, marks), len(aligned.queries))
+
+
+def quality_of_marks(named: Floats, common: NDArray[np.float64], height: Floats, n_queries: int) -> Quality:
+    """Return what marked documents say, given by counts.
+
+    `named` (K, documents) is how often each ranker marks each document, `common` (K, K) how many documents of
+    the same query two rankers mark, `height` (K) how far they stand above the mean score.
+    """
+    sizes = np.diagonal(common)
     scale = np.maximum(np.sqrt(np.outer(sizes, sizes)), 1.0)
     by_chance = (row_products(named, named) - common) / (scale * max(n_queries - 1, 1))
     luck = by_chance + LUCK * np.sqrt(by_chance / scale)
     overlap = np.maximum((common / scale - luck) / np.maximum(1.0 - by_chance, 1e-12), 0.0)
     np.fill_diagonal(overlap, 1.0)
-    return Quality(overlap, sizes / np.maximum((named**2).sum(axis=1), 1.0), _heights(aligned, marks))
+    return Quality(overlap, sizes / np.maximum((named**2).sum(axis=1), 1.0), height)
 
 
 def _heights(aligned: Aligned, marks: NDArray[np.bool_]) -> Floats:

@@ -10,7 +10,7 @@ Fits of several folds run side by side and share the passes over the table (`gen
 
 import copy
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from hashlib import sha256
 from types import TracebackType
@@ -22,11 +22,8 @@ from numpy.typing import NDArray
 from genm._math.parallel import items_run_by
 from genm._typing import Floats
 from genm.errors import InputError
-from genm.evaluate import Measure, parse_measure
+from genm.evaluate import Measure
 from genm.ids import Ids
-from genm.learn.auto import AutoFuser
-from genm.learn.base import Fuser
-from genm.learn.batch import BarrierFuser, NewtonFuser
 from genm.learn.objectives import (
     Beta,
     GradientOfPart,
@@ -37,7 +34,6 @@ from genm.learn.objectives import (
     sharpness_for,
     with_level,
 )
-from genm.learn.online import OnlineFuser
 from genm.progress import Progress, silent
 from genm.scale.checkpoint import Checkpoint
 from genm.scale.engines import Engine, Table
@@ -45,9 +41,6 @@ from genm.scale.evaluation import Answer, Request, Settings, combine
 from genm.scale.lockstep import Lockstep
 from genm.scale.tiled_shard import TiledShard
 
-TABLE_METHODS = ("auto", "newton", "barrier", "online")
-"""The methods that learn from a table; the others compare documents of different queries, or need all lists."""
-_FUSERS = (AutoFuser, NewtonFuser, BarrierFuser, OnlineFuser)
 MOST_AT_ONCE = 20_000
 """Queries up to which `auto` searches on all of them from the beginning."""
 SAMPLED = 10_000
@@ -75,7 +68,7 @@ class TableQueries:
         checkpoint: Checkpoint | None = None,
         progress: Progress = silent,
     ) -> None:
-        if not table.labelled:
+        if not table.labelled and (settings.learner is None or settings.learner.reads_judgments):
             raise InputError("this table carries no judgments. Make one with judgments: genm shard --qrels ...")
         self.table, self.engine, self.settings, self._progress = table, engine, settings, progress
         self.checkpoint = Checkpoint() if checkpoint is None else checkpoint
@@ -160,6 +153,8 @@ class TableProblem(Problem):
     """The smoothed and exact MAP of the queries of a table, or of some of them; positions are in rising order."""
 
     in_memory = False
+    teacher = -1
+    """The ranker whose labels count; -1: judgments."""
 
     def __init__(
         self,
@@ -228,9 +223,17 @@ class TableProblem(Problem):
 
     def ask(self, weights: Floats, **what: Any) -> Answer:
         """Return the answer of the chosen queries at these weights; `what` are the fields of the request."""
-        values = tuple(np.asarray(weights, np.float64).tolist())
-        (found,) = self.table.lockstep.ask([Request(weights=values, queries=self._marks, **what)])
+        (found,) = self.ask_all([{"weights": weights, **what}])
         return found
+
+    def ask_all(self, questions: Sequence[Mapping[str, Any]]) -> list[Answer]:
+        """Return the answers to several questions from one pass; each is the fields of a request."""
+        return self.table.lockstep.ask(
+            [
+                Request(queries=self._marks, teacher=self.teacher, **{**one, "weights": _numbers(one["weights"])})
+                for one in questions
+            ]
+        )
 
     def with_beta(self, beta: float) -> Self:
         """Return the same queries under another sharpness."""
@@ -310,43 +313,5 @@ class TableScorer(Scorer):
         return TableScorer(self._table_problem.select(queries), self.measure, 1)
 
 
-def check_table_method(fuser: Fuser, device: str | None = None) -> None:
-    """Refuse a fuser that does not learn from a table, or not on this device."""
-    if device not in (None, "cpu") and isinstance(fuser, OnlineFuser):
-        raise InputError(
-            f"device (--device) {device}: the method online learns from one query at a time, on the CPU. Leave the "
-            f"device out, or use auto, newton or barrier."
-        )
-    if type(fuser) not in _FUSERS:
-        raise InputError(
-            f"method (--method) {fuser.method}: it needs all aligned runs in memory. A table is learned from by "
-            f"{', '.join(TABLE_METHODS)}; use one of them, or fit the runs themselves."
-        )
-    if isinstance(fuser, AutoFuser) and fuser.normalize is not None:
-        raise InputError(
-            "normalize (--normalize) auto: a table is read under one normaliser. Name it, or leave the option out."
-        )
-    if isinstance(fuser, OnlineFuser) and fuser.starts is not None and len(np.atleast_2d(fuser.starts)) > 1:
-        raise InputError("starts: from a table the method online learns from one start. Give one, or none.")
-
-
-def settings_for(fuser: Fuser, table: Table, device: str | None = None) -> Settings:
-    """Return how the shards are made ready for a fuser."""
-    measure = with_level(parse_measure(getattr(fuser, "measure", "AP")), getattr(fuser, "level", 1))
-    level = max(getattr(fuser, "level", 1), measure.rel)
-    return Settings(level, table.dtype, "" if measure.has_smoothed_form else str(measure), device or "cpu")
-
-
-def fit_table(fuser: Fuser, table: TableQueries, queries: NDArray[np.integer] | None = None) -> Fuser:
-    """Learn weights from the queries of a table, or from those at some positions; return the fitted fuser.
-
-    The settings of `table` must be those of `settings_for(fuser, ...)`.
-    """
-    check_table_method(fuser)
-    if isinstance(fuser, AutoFuser):
-        problem = TableProblem(table, queries, beta=fuser.beta)
-        measure = parse_measure(fuser.measure)
-        return fuser.fit_problem(problem, TableScorer(problem, measure, fuser.level))
-    assert isinstance(fuser, NewtonFuser | BarrierFuser | OnlineFuser)
-    smooth_j = isinstance(fuser, NewtonFuser) and fuser.smooth_j
-    return fuser.fit_problem(TableProblem(table, queries, beta=fuser.beta, smooth_j=smooth_j))
+def _numbers(weights: Floats) -> tuple[float, ...]:
+    return tuple(np.asarray(weights, np.float64).tolist())

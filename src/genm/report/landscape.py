@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.exact.line_search import Buffers, line_profile
+from genm._math.exact.line_search import Buffers, GainLines, line_profile
 from genm._math.linear_algebra import weighted_mean
 from genm._math.parallel import kernel
 from genm._typing import Floats
@@ -49,7 +49,7 @@ class Landscape:
         """Return each ranker's range of weights that loses at most PLATEAU_LOSS."""
         if len(self.rankers) == 1:
             return None
-        found = plateau_around(self._problem, self.weights, self.here - PLATEAU_LOSS, PLATEAU_LOSS)
+        found = plateau_around(GainLines(self._problem), self.weights, self.here - PLATEAU_LOSS, PLATEAU_LOSS)
         return [[float(low), float(high)] for low, high in zip(found.low, found.high, strict=True)]
 
     def ternary(self) -> Ternary | None:

@@ -33,7 +33,7 @@ class CudaShard(TiledShard):
 
     def _store(self, documents: Documents, see: See | None) -> None:
         aligned, level = documents.aligned(), self._settings.level
-        check_labelled(aligned)
+        check_labelled(aligned, self._settings)
         if see is not None:
             see((0, self.n_queries), aligned)
         n_relevant = aligned.n_relevant(level)

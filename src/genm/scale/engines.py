@@ -66,8 +66,8 @@ class Table(ScoreRules, Protocol):
     def digest(self) -> str:
         """A hash of the content."""
 
-    def read_columns(self, number: int) -> Documents:
-        """Return the documents of a shard, without their names."""
+    def read_columns(self, number: int, *, doc_ids: bool = False) -> Documents:
+        """Return the documents of a shard, with or without their names."""
 
 
 MakeShard = Callable[[int, Documents, Settings, See], ReadyShard]
@@ -190,11 +190,14 @@ class ThreadEngine:
         with ThreadPoolExecutor(1, thread_name_prefix="genm-read") as reader:
             following: Future[Documents] | None = None
             for at, i in enumerate(numbers):
-                documents = self._table.read_columns(i) if following is None else following.result()
-                last = at + 1 == len(numbers)
-                following = None if last else reader.submit(self._table.read_columns, numbers[at + 1])
+                documents = self._read(i) if following is None else following.result()
+                following = reader.submit(self._read, numbers[at + 1]) if at + 1 < len(numbers) else None
                 yield i, documents
                 del documents
+
+    def _read(self, number: int) -> Documents:
+        learner = self._settings.learner
+        return self._table.read_columns(number, doc_ids=learner is not None and learner.reads_doc_ids)
 
     def _keep(self, number: int, shard: ReadyShard) -> None:
         if number not in self._kept and self.n_bytes + shard.nbytes <= self.memory:

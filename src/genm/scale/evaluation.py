@@ -17,16 +17,18 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from genm._math.tiles import Tiles
 from genm._typing import Bools, Floats
 from genm.align import Aligned
 from genm.evaluate import parse_measure
 from genm.ids import Ids
 
-Kind = Literal["survey", "smooth", "exact", "measure", "ranker", "rrf"]
+Kind = Literal["survey", "smooth", "exact", "measure", "ranker", "rrf", "own"]
 """survey: weight, numbers of relevant and of all documents, variance of the fused scores, and id of every query.
 smooth: smoothed average precision with derivatives up to `order`, and exact average precision.
 exact: average precision; both of the queries that have relevant documents.
-measure: any measure of the weighted sum, ranker: of one ranker's own list, rrf: of reciprocal rank fusion."""
+measure: any measure of the weighted sum, ranker: of one ranker's own list, rrf: of reciprocal rank fusion.
+own: what the learner of the settings answers itself."""
 
 Answer = tuple[NDArray[Any], ...]
 
@@ -46,7 +48,13 @@ class Request:
     measure: str = ""
     ranker: str = ""
     per_query: bool = False
-    """Whether the values of all selected queries are wanted, not their sums."""
+    """Whether the values of all selected queries are wanted, not their sums: shards' answers are joined."""
+    teacher: int = -1
+    """The ranker whose labels count instead of judgments, where the learner of the settings gives labels."""
+    question: str = ""
+    """What an `own` request asks."""
+    numbers: tuple[float, ...] = ()
+    """What else an `own` request depends on."""
     queries: tuple[bytes, ...] | None = None
     """For each shard a bit for every query of it: which are selected; None for all."""
 
@@ -55,7 +63,7 @@ class Request:
         found = hashlib.sha256()
         for field in fields(self):
             value = getattr(self, field.name)
-            if field.name == "weights":
+            if field.name in ("weights", "numbers"):
                 value = np.array(value).tobytes()
             elif field.name == "queries" and value is not None:
                 value = b"".join(hashlib.sha256(bits).digest() for bits in value)
@@ -70,8 +78,8 @@ class Request:
         return replace(self, queries=tuple(bits if i in own else b"" for i, bits in enumerate(self.queries)))
 
     def selects_from(self, shard: int) -> bool:
-        """Whether any query of a shard is selected."""
-        return self.queries is None or any(self.queries[shard])
+        """Whether any query of a shard is selected; `own` requests know themselves what nothing is."""
+        return self.queries is None or self.kind == "own" or any(self.queries[shard])
 
     def nothing(self) -> Answer:
         """Return the answer of a shard without a selected query; of any but a survey."""
@@ -100,11 +108,15 @@ class Settings:
     """A measure that learning asks for again and again, other than average precision: its data stay in memory."""
     device: str = "cpu"
     """What evaluates average precision: "cpu", or a GPU as "cuda" or "cuda:NUMBER"."""
+    learner: "ShardLearner | None" = None
+    """What a learner keeps of a shard beside its tiles."""
 
 
 def needs_documents(request: Request, settings: Settings) -> bool:
     """Whether a shard has to be read for a request: what is kept in memory does not say who returned what."""
-    if request.kind in ("smooth", "exact") or (request.kind == "measure" and request.measure == settings.measure):
+    if request.kind in ("smooth", "exact", "own") or (
+        request.kind == "measure" and request.measure == settings.measure
+    ):
         return False
     return request.kind != "measure" or settings.device != "cpu" or not tiles_tell(request.measure, settings.level)
 
@@ -115,6 +127,35 @@ def tiles_tell(measure: str, level: int) -> bool:
     if parsed.facts.gains == "judged":
         return parsed.cutoff is not None
     return parsed.has_smoothed_form and parsed.rel == level
+
+
+class LearnerShard(Protocol):
+    """What a learner keeps of a shard."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory."""
+
+    def labelled(self, teacher: int) -> tuple[Tiles, NDArray[np.intp]]:
+        """Return tiles of the queries that have labels of this ranker, and their positions in the shard."""
+
+    def answer(self, request: Request, chosen: Bools) -> Answer:
+        """Answer an `own` request about the chosen queries."""
+
+
+class ShardLearner(Protocol):
+    """How a learner prepares a shard for questions of its own. It is sent to workers, and compared by value."""
+
+    @property
+    def reads_doc_ids(self) -> bool:
+        """Whether `prepare` needs the names of documents."""
+
+    @property
+    def reads_judgments(self) -> bool:
+        """Whether it learns from judgments."""
+
+    def prepare(self, aligned: Aligned, tiles: Tiles) -> LearnerShard:
+        """Return what to keep of all queries of a shard, whose tiles are made already."""
 
 
 class Documents(Protocol):

@@ -14,7 +14,7 @@ from genm.align import UNJUDGED, Aligned
 from genm.errors import InputError
 from genm.evaluate import AlignedEvaluator, parse_measure
 from genm.scale.documents import ROWS_AT_ONCE, DocumentAnswers, evaluator_of
-from genm.scale.evaluation import Answer, Documents, Request, Settings, alike, weighted_sum
+from genm.scale.evaluation import Answer, Documents, LearnerShard, Request, Settings, alike, weighted_sum
 
 See = Callable[[tuple[int, int], Aligned], None]
 """Called with each block of queries while a shard is made ready."""
@@ -37,9 +37,12 @@ class TiledShard:
     def __init__(self, number: int, documents: Documents, settings: Settings, see: See | None = None) -> None:
         self.number, self.n_queries, self._settings = number, len(documents.queries), settings
         self._measured: AlignedEvaluator | None = None
+        self._own: LearnerShard | None = None
         self._store(documents, see)
         if settings.measure:
             self._measured = evaluator_of(documents.aligned(), settings.measure)
+        if settings.learner is not None:
+            self._own = settings.learner.prepare(documents.aligned(), self._all)
 
     def _store(self, documents: Documents, see: See | None) -> None:
         """Make the scores ready, block by block."""
@@ -62,7 +65,7 @@ class TiledShard:
         self.tiles: Tiles = self._all if whole else take(self._all, self.kept)
 
     def _tiles_of(self, aligned: Aligned) -> Tiles:
-        check_labelled(aligned)
+        check_labelled(aligned, self._settings)
         return build_tiles(
             aligned.starts,
             aligned.scores,
@@ -81,7 +84,8 @@ class TiledShard:
     def nbytes(self) -> int:
         """Bytes of memory: those of the tiles and, for other measures than average precision, of the scores."""
         arrays = (self.tiles.scores, self.tiles.position, self.tiles.low, self.tiles.high, self._judged)
-        return sum(array.nbytes for array in arrays) + self._measured_bytes
+        own = 0 if self._own is None else self._own.nbytes
+        return sum(array.nbytes for array in arrays) + self._measured_bytes + own
 
     @property
     def _measured_bytes(self) -> int:
@@ -90,10 +94,17 @@ class TiledShard:
         held = self._measured.aligned
         return held.scores.nbytes + held.raw.nbytes + held.retrieved.nbytes
 
-    def part(self, queries: Bools) -> Tiles:
-        """Return the tiles of the selected queries that are learned from."""
-        chosen = np.flatnonzero(queries[self.kept])
-        return self.tiles if len(chosen) == len(self.kept) else take(self.tiles, chosen)
+    def part(self, queries: Bools, teacher: int = -1) -> Tiles:
+        """Return the tiles of the selected queries that are learned from, or have labels of a ranker."""
+        tiles, kept = self._labelled(teacher)
+        chosen = np.flatnonzero(queries[kept])
+        return tiles if len(chosen) == len(kept) else take(tiles, chosen)
+
+    def _labelled(self, teacher: int) -> tuple[Tiles, NDArray[np.intp]]:
+        if teacher < 0:
+            return self.tiles, self.kept
+        assert self._own is not None, "labels of a ranker are asked for by the learner that gives them"
+        return self._own.labelled(teacher)
 
     def answer(self, requests: Sequence[Request], others: DocumentAnswers | None) -> list[Answer]:
         """Answer each request. What differs in the selected queries alone is computed once for all of them."""
@@ -107,13 +118,17 @@ class TiledShard:
         """Answer requests that differ in their selected queries alone."""
         first = asked[0]
         selected = [one.selected(self.number, self.n_queries) for one in asked]
+        if first.kind == "own":
+            assert self._own is not None, "only the learner of the settings asks its own questions"
+            return [self._own.answer(one, chosen) for one, chosen in zip(asked, selected, strict=True)]
         if first.kind == "smooth" and first.order == 2:
             return [self._second_order(one, chosen) for one, chosen in zip(asked, selected, strict=True)]
         any_of_them = np.logical_or.reduce(selected)
         if first.kind == "measure":
             at, columns = np.flatnonzero(any_of_them), [self._measure(first, any_of_them)]
         else:
-            at, columns = self.kept[any_of_them[self.kept]], self._columns(first, any_of_them)
+            kept = self._labelled(first.teacher)[1]
+            at, columns = kept[any_of_them[kept]], self._columns(first, any_of_them)
         weights = self._query_weights[at]
         answers: list[Answer] = []
         for chosen in selected:
@@ -126,7 +141,7 @@ class TiledShard:
 
     def _columns(self, request: Request, queries: Bools) -> list[Floats]:
         """Return what is asked for, per query that is learned from."""
-        tiles, weights = self.part(queries), np.array(request.weights)
+        tiles, weights = self.part(queries, request.teacher), np.array(request.weights)
         exact = exact_ap(tiles, weights)
         if request.kind == "exact":
             return [exact]
@@ -162,7 +177,7 @@ class TiledShard:
         return np.asarray(n_judged / np.maximum((top >= 0).sum(axis=1), 1))
 
 
-def check_labelled(aligned: Aligned) -> None:
-    """Refuse a table without judgments."""
-    if not aligned.labelled:
+def check_labelled(aligned: Aligned, settings: Settings) -> None:
+    """Refuse a table without judgments, unless what learns from it reads none."""
+    if not aligned.labelled and (settings.learner is None or settings.learner.reads_judgments):
         raise InputError("this table carries no judgments. Give qrels to genm shard.")

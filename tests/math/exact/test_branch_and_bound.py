@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from genm._math.exact.branch_and_bound import Optimum, best_weights, leaves
-from genm._math.exact.line_search import ascend_lines, line_profile, value_at
+from genm._math.exact.line_search import GainLines, ascend_lines, line_profile, value_at
 from genm._math.exact.rank_gains import GainProblem, binary_problem, bpref_problem, graded_problem
 from genm.errors import InputError
 
@@ -61,7 +61,7 @@ def test_nothing_beats_the_certified_optimum(n_rankers):
     for weights in generic_weights(n_rankers):
         assert value_at(problem, weights) <= found.upper + 1e-12
         if value_at(problem, weights) > 0.98 * found.value:
-            assert ascend_lines(problem, weights)[1] <= found.upper + 1e-12
+            assert ascend_lines(GainLines(problem), weights)[1] <= found.upper + 1e-12
 
 
 def test_one_ranker_has_one_weight():
@@ -123,9 +123,12 @@ def test_climbing_never_loses_and_uses_its_random_lines():
     for seed in range(12, 16):
         problem = random_problem(15, 150, 4, seed)
         start = np.array([0.1, 0.2, 0.3, 0.4])
-        plain, drawn = ascend_lines(problem, start), ascend_lines(problem, start, n_random=20, seed=1)
+        plain, drawn = (
+            ascend_lines(GainLines(problem), start),
+            ascend_lines(GainLines(problem), start, n_random=20, seed=1),
+        )
         assert value_at(problem, start) <= plain[1]
-        assert ascend_lines(problem, drawn[0])[1] >= drawn[1]
+        assert ascend_lines(GainLines(problem), drawn[0])[1] >= drawn[1]
         assert drawn[0].min() >= 0
         assert drawn[0].sum() == pytest.approx(1.0)
         gains.append(drawn[1] - plain[1])

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from genm._math.exact.bound_kernels import LEAF, Owners, explore, gain_tables, restrict, undecided_pairs
-from genm._math.exact.line_search import TOLERANCE, ascend_lines, value_at
+from genm._math.exact.line_search import TOLERANCE, GainLines, ascend_lines, value_at
 from genm._math.exact.rank_gains import GainProblem
 from genm._math.exact.rational_cells import NO_TIE, Pairs, Path, settle
 from genm._math.linear_algebra import times
@@ -145,7 +145,7 @@ def _first_guess(problem: GainProblem, start: Floats | None) -> tuple[Floats, fl
     K = len(problem.columns)
     middle = np.full(K, 1.0 / K)
     starts = [middle, *(0.7 * np.eye(K) + 0.3 * middle)] if K > 1 else [middle]
-    ends = [ascend_lines(problem, s)[0] for s in starts + ([] if start is None else [start])]
+    ends = [ascend_lines(GainLines(problem), s)[0] for s in starts + ([] if start is None else [start])]
     return max((_generic(problem, end) for end in ends), key=lambda found: found[1])
 
 

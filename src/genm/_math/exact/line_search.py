@@ -12,7 +12,7 @@ values at generic weights.
 """
 
 from itertools import combinations
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -132,6 +132,25 @@ def line_profile(
     return LineProfile(
         low + unit * left, low + unit * right, float(steps.value[best]), swaps.n_swaps, points, values
     )
+
+
+def line_bins(problem: GainProblem, w_low: Floats, w_high: Floats, buffers: Buffers) -> tuple[float, Floats]:
+    """Return the value at w_low and, for each of equal bins of the way to w_high, three sums over its swaps.
+
+    They are the change of the value, its rises alone, and the number of swaps that change it.
+    """
+    swaps, shift = _sweep_all(problem, w_low, w_high, buffers, whole=True), KEY_BITS - BIN_BITS
+    counts = sum((np.bincount(keys >> shift, minlength=1 << BIN_BITS) for keys in swaps.keys), np.zeros(1))
+    return swaps.start, np.column_stack((swaps.bins, np.broadcast_to(counts, len(swaps.bins))))
+
+
+def line_swaps(
+    problem: GainProblem, w_low: Floats, w_high: Floats, lows: Ints, highs: Ints, buffers: Buffers
+) -> tuple[Ints, Floats]:
+    """Return place and step of the swaps in bins lows[i]:highs[i]; places in units of 2**-KEY_BITS of the line."""
+    swaps, shift = _sweep_all(problem, w_low, w_high, buffers, whole=True), KEY_BITS - BIN_BITS
+    found = [pick_swaps(*part, lows << shift, highs << shift) for part in zip(*swaps[:3], strict=True)]
+    return np.concatenate([keys for keys, _ in found]), np.concatenate([steps for _, steps in found])
 
 
 def value_at(problem: GainProblem, weights: Floats) -> float:
@@ -264,26 +283,57 @@ def _ends(swaps: _Swaps, left: int, right: int) -> tuple[int, int]:
     return low, high
 
 
-def ascend_lines(problem: GainProblem, start: Floats, *, n_random: int = 0, seed: int = 0) -> tuple[Floats, float]:
+class Lines(Protocol):
+    """A measure as a function of the weights, and along lines of weights."""
+
+    def value_at(self, weights: Floats) -> float:
+        """Return the measure at one point; ties are broken by row."""
+
+    def best(self, origin: Floats, direction: Floats, low: float, high: float) -> LineProfile:
+        """Return where on origin + t * direction, low <= t <= high, the measure is best."""
+
+    def steps(self, origin: Floats, direction: Floats, low: float, high: float) -> LineProfile:
+        """Return the step function along the line as well."""
+
+
+class GainLines:
+    """The lines of a problem in memory: `Lines`."""
+
+    def __init__(self, problem: GainProblem) -> None:
+        self._problem, self._buffers = problem, Buffers()
+
+    def value_at(self, weights: Floats) -> float:
+        """Return the measure at one point; ties are broken by row."""
+        return value_at(self._problem, weights)
+
+    def best(self, origin: Floats, direction: Floats, low: float, high: float) -> LineProfile:
+        """Return where on origin + t * direction, low <= t <= high, the measure is best."""
+        return line_profile(self._problem, origin, direction, low, high, buffers=self._buffers)
+
+    def steps(self, origin: Floats, direction: Floats, low: float, high: float) -> LineProfile:
+        """Return the step function along the line as well."""
+        return line_profile(self._problem, origin, direction, low, high, whole=True, buffers=self._buffers)
+
+
+def ascend_lines(lines: Lines, start: Floats, *, n_random: int = 0, seed: int = 0) -> tuple[Floats, float]:
     """Return weights on the simplex, and their value, that no line through them improves.
 
     The lines are: one ranker against all others, one ranker against one other, and `n_random` directions drawn
     anew in each round. The result is never worse than the start.
     """
     weights = start / start.sum()
-    value, generator = value_at(problem, weights), np.random.default_rng(seed)
-    buffers: Buffers = []
+    value, generator = lines.value_at(weights), np.random.default_rng(seed)
     while True:
         before = value
         for direction in _directions(weights, n_random, generator):
             low, high = _reach_within_simplex(weights, direction)
             if high - low < 1e-9:
                 continue
-            found = line_profile(problem, weights, direction, low, high, buffers=buffers)
+            found = lines.best(weights, direction, low, high)
             if found.value > value + TOLERANCE:
                 moved = np.maximum(weights + found.middle * direction, 0.0)
                 moved /= moved.sum()
-                here = value_at(problem, moved)
+                here = lines.value_at(moved)
                 if here > value:  # rounding may reverse rows that nearly tie
                     weights, value = moved, here
         if value <= before + TOLERANCE:

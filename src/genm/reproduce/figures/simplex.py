@@ -8,7 +8,7 @@ import numpy as np
 
 from genm import plotting
 from genm._math.exact.branch_and_bound import Optimum, best_weights
-from genm._math.exact.line_search import ascend_lines
+from genm._math.exact.line_search import GainLines, ascend_lines
 from genm._math.parallel import over_items
 from genm._typing import Floats
 from genm.align import Aligned, select_rankers
@@ -63,9 +63,9 @@ def paths_from(starts: Floats, aligned: Aligned) -> list[Path]:
         "gEnM.ON": OnlineFuser(beta=PAPER_BETA, starts=starts, max_iter=10),
     }
     learned = [path for method, fuser in fusers.items() for path in _paths_of(method, fuser, aligned, len(starts))]
-    tasks = gain_problem(aligned, Measure("AP"))
+    lines = GainLines(gain_problem(aligned, Measure("AP")))
     return learned + [
-        Path("exact", s, np.array([start, ascend_lines(tasks, start)[0]])) for s, start in enumerate(starts)
+        Path("exact", s, np.array([start, ascend_lines(lines, start)[0]])) for s, start in enumerate(starts)
     ]
 
 
