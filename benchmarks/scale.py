@@ -5,8 +5,10 @@ python -m benchmarks.scale memory          # a table four times the limit of add
 python -m benchmarks.scale fit             # genm fit of QUERIES x 1,000 x 8 from Parquet
 python -m benchmarks.scale kills --fits 20 # kill -9 of a worker before every pass
 python -m benchmarks.scale silent          # a stopped worker; the fit continues after worker-ttl
+python -m benchmarks.scale dropped         # packets of a worker are dropped; needs root and iproute2
 python -m benchmarks.scale scheduler       # the scheduler is killed, and the fit resumed
-python -m benchmarks.scale online          # queries per second of CPU, peak memory
+python -m benchmarks.scale online          # queries per second of CPU from a table, peak memory
+python -m benchmarks.scale stream          # 10^6 queries that are made as they are learned from: memory stays
 """
 
 import argparse
@@ -26,7 +28,8 @@ from pathlib import Path
 import numpy as np
 
 import genm
-from benchmarks._tables import write_planted
+from benchmarks._bars import hold
+from benchmarks._tables import planted_shard, planted_weights, write_planted
 from genm.errors import ConvergenceWarning, EngineError
 from genm.learn import NewtonFuser, OnlineFuser
 from genm.learn.table import TableProblem, TableQueries
@@ -131,19 +134,30 @@ class Killing:
         return self.engine.evaluate(requests)
 
 
+def few_iterations():
+    """Return a fuser of three Newton iterations: a fit of about ten passes."""
+    return NewtonFuser(starts=[np.ones(4)], tol=0.0, min_iter=3, max_iter=3)
+
+
 def kills(folder, options):
     """Kill a worker before every pass of each fit; all fits must give the same bits."""
+    warnings.simplefilter("ignore", ConvergenceWarning)
+    fuser = few_iterations()
     table = write_planted(str(folder / "t"), options.queries, 100, 4, shard_rows=options.queries * 10)
-    whole = fitted(table, ThreadEngine(table, settings_for(newton(4), table)), newton(4))
-    equal, n_killed, begun = 0, 0, time.monotonic()
-    engine = DaskEngine(table, settings_for(newton(4), table), ClusterAddress("local:2"))
-    for _ in range(options.fits):
+    settings = settings_for(fuser, table)
+    whole = fitted(table, ThreadEngine(table, settings), fuser)
+    equal, n_killed, n_passes, begun = 0, 0, 0, time.monotonic()
+    engine = DaskEngine(table, settings, ClusterAddress("local:2"))
+    for number in range(options.fits):
         killing = Killing(engine, signal.SIGKILL)
-        found = fitted(table, killing, newton(4))
-        equal += found.weights_.tobytes() == whole.weights_.tobytes()
-        n_killed += killing.n_hit
+        found = fitted(table, killing, fuser)
+        equal += found.weights_.tobytes() == whole.weights_.tobytes() and found.history_ == whole.history_
+        n_killed, n_passes = n_killed + killing.n_hit, n_passes + killing.n_passes
+        print(f"fit {number + 1}: {killing.n_hit} kills in {killing.n_passes} passes", file=sys.stderr, flush=True)
     engine.close()
-    return {"fits": options.fits, "equal": equal, "killed": n_killed, "wall_s": time.monotonic() - begun}
+    hold("fits with a worker killed in every pass: same bits", equal, options.fits, unit="fits", at_least=True)
+    seconds = time.monotonic() - begun
+    return {"fits": options.fits, "equal": equal, "killed": n_killed, "passes": n_passes, "wall_s": seconds}
 
 
 def silent(folder, options):
@@ -160,6 +174,98 @@ def silent(folder, options):
     equal = found.weights_.tobytes() == whole.weights_.tobytes()
     engine.close()
     return {"equal": equal, "stopped": stopping.n_hit, "wall_s": waited, "ttl_s": options.ttl}
+
+
+IN_NAMESPACE = """
+import json, sys, time
+from pathlib import Path
+import warnings
+from benchmarks.scale import few_iterations, fitted
+from genm.errors import ConvergenceWarning
+from genm.learn.table_fit import settings_for
+from genm.scale import ClusterAddress, DaskEngine, ScoreTable
+
+warnings.simplefilter("ignore", ConvergenceWarning)
+folder, address = Path(sys.argv[1]), sys.argv[2]
+table, fuser = ScoreTable.open(folder / "t"), few_iterations()
+engine, evaluate = DaskEngine(table, settings_for(fuser, table), ClusterAddress(address)), DaskEngine.evaluate
+seconds = []
+
+def watched(self, requests):
+    if len(seconds) == 2:
+        (folder / "ready").touch()  # then the packets of a worker are dropped
+        while not (folder / "dropped").exists():
+            time.sleep(0.01)
+    begun = time.monotonic()
+    found = evaluate(self, requests)
+    seconds.append(time.monotonic() - begun)
+    return found
+
+DaskEngine.evaluate = watched
+n_workers = len(engine.client.scheduler_info(n_workers=-1)["workers"])
+found = fitted(table, engine, fuser)
+print(json.dumps({"weights": found.weights_.tobytes().hex(), "pass_s": seconds, "workers": n_workers}))
+"""
+
+
+def dropped(folder, options):
+    """Drop all packets to and from a worker in a network namespace of its own; needs root and iproute2.
+
+    Links stay up and no connection is closed: each side sends to an address that nobody has.
+    """
+    table = write_planted(str(folder / "t"), options.queries, 100, 4, shard_rows=options.queries * 10)
+    warnings.simplefilter("ignore", ConvergenceWarning)
+    whole = fitted(table, ThreadEngine(table, settings_for(few_iterations(), table)), few_iterations())
+    here, there = f"genm-a{os.getpid()}", f"genm-b{os.getpid()}"
+    environment = {**os.environ, "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": f"{options.ttl}s"}
+    environment |= {"DASK_DISTRIBUTED__SCHEDULER__WORK_STEALING": "False"}
+    environment |= {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1000"}
+
+    def ip(*arguments):
+        subprocess.run(["ip", *arguments], check=True)
+
+    def start(namespace, *command):
+        inside = ["ip", "netns", "exec", namespace, sys.executable, "-m", *command]
+        return subprocess.Popen(inside, env=environment, stderr=subprocess.DEVNULL)
+
+    processes = []
+    try:
+        for name in (here, there):
+            ip("netns", "add", name)
+            ip("-n", name, "link", "set", "lo", "up")
+        ip("link", "add", "genm0", "netns", here, "type", "veth", "peer", "name", "genm1", "netns", there)
+        for name, link, own in ((here, "genm0", "10.231.0.1/24"), (there, "genm1", "10.231.0.2/24")):
+            ip("-n", name, "addr", "add", own, "dev", link)
+            ip("-n", name, "link", "set", link, "up")
+        listen = ["--host", "0.0.0.0", "--port", "8786", "--no-dashboard"]
+        processes.append(start(here, "distributed.cli.dask_scheduler", *listen))
+        time.sleep(8)
+        flags = ["--nthreads", "1", "--no-dashboard", "--no-nanny"]
+        worker = "distributed.cli.dask_worker"
+        processes.append(start(here, worker, "tcp://127.0.0.1:8786", "--host", "127.0.0.1", *flags))
+        processes.append(start(there, worker, "tcp://10.231.0.1:8786", "--host", "10.231.0.2", *flags))
+        time.sleep(10)
+        client = [sys.executable, "-c", IN_NAMESPACE, str(folder), "tcp://127.0.0.1:8786"]
+        running = subprocess.Popen(
+            ["ip", "netns", "exec", here, *client], stdout=subprocess.PIPE, text=True, env=environment
+        )
+        processes.append(running)
+        while not (folder / "ready").exists() and running.poll() is None:
+            time.sleep(0.05)
+        for name, link, other in ((here, "genm0", "10.231.0.2"), (there, "genm1", "10.231.0.1")):
+            nobody = ("lladdr", "02:00:00:00:00:99", "nud", "permanent")
+            ip("-n", name, "neigh", "replace", other, "dev", link, *nobody)
+        (folder / "dropped").touch()
+        found = json.loads(running.communicate(timeout=600)[0])
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+        for name in (here, there):
+            subprocess.run(["ip", "netns", "del", name], check=False)
+    equal = found.pop("weights") == whole.weights_.tobytes().hex()
+    hold("a worker whose packets are dropped: same bits", float(equal), 1, unit="fits", at_least=True)
+    return {"equal": equal, "ttl_s": options.ttl, **found}
 
 
 def _started(*command):
@@ -225,11 +331,40 @@ def online(folder, options):
     return {"rows": rows}
 
 
+MARKS = (0.1, 0.5, 1.0)
+"""After which parts of the stream memory is read."""
+CHUNK = 2_000
+
+
+def stream(folder, options):
+    """Learn from QUERIES queries of 4 x 100 in batches of 32, with one thread; each is made, seen and forgotten."""
+    del folder
+    os.environ["GENM_THREADS"] = "1"
+    fuser = OnlineFuser(batch=32)
+    fuser.partial_fit(planted_shard(0, CHUNK, 100, 4, seed=(1, 0)))  # loads the kernels
+    learning, rows, marks = 0.0, [], [int(mark * options.queries) for mark in MARKS]
+    for first in range(0, options.queries, CHUNK):
+        chunk = planted_shard(first, min(CHUNK, options.queries - first), 100, 4, seed=(0, first))
+        begun = time.process_time()
+        fuser.partial_fit(chunk)
+        learning += time.process_time() - begun
+        while marks and first + CHUNK >= marks[0]:
+            seen = marks.pop(0)
+            pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+            rows.append(
+                {"queries": seen, "per_s": seen / learning, "rss_mb": pages * resource.getpagesize() / 2**20}
+            )
+    hold("online stream: queries of 4 x 100 per s and core", rows[-1]["per_s"], 20_000, unit="/s", at_least=True)
+    hold("online stream: memory at the end over that at a tenth", rows[-1]["rss_mb"] / rows[0]["rss_mb"], 1.05)
+    return {"rows": rows, "weights": fuser.weights_.tolist(), "planted": planted_weights(4).tolist()}
+
+
 SHOWS = {
-    "growth": growth, "memory": memory, "fit": fit, "kills": kills, "silent": silent, "scheduler": scheduler,
-    "online": online,
+    "growth": growth, "memory": memory, "fit": fit, "kills": kills, "silent": silent, "dropped": dropped,
+    "scheduler": scheduler,
+    "online": online, "stream": stream,
 }  # fmt: skip
-SIZES = {"growth": 2000, "memory": 1000, "fit": 100_000, "online": 100_000}
+SIZES = {"growth": 2000, "memory": 1000, "fit": 100_000, "online": 100_000, "stream": 1_000_000}
 
 
 def main():

@@ -1,9 +1,12 @@
 """The engine on Dask: the bits of threads, whatever dies. Longer shows are in `python -m benchmarks.scale`."""
 
+import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -116,3 +119,70 @@ def test_a_killed_client_resumes_to_the_same_bits(tmp_path):
     whole = genm.train(table, folds=2)
     assert resumed.fuser.weights_.tobytes() == whole.fuser.weights_.tobytes()
     assert resumed.evidence.held_out.weights.tobytes() == whole.evidence.held_out.weights.tobytes()
+
+
+def openssl(folder, *arguments):
+    subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory):
+    """Make an authority and one certificate for all sides, by the commands of docs/scale.md."""
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl is not installed")
+    folder = tmp_path_factory.mktemp("tls")
+    new_key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
+    authority = ("-keyout", "ca-key.pem", "-out", "ca.pem", "-subj", "/CN=ca")
+    openssl(folder, "req", "-x509", "-days", "30", *new_key, *authority)
+    openssl(folder, "req", *new_key, "-keyout", "key.pem", "-out", "request.pem", "-subj", "/CN=genm")
+    signed = ("-CA", "ca.pem", "-CAkey", "ca-key.pem", "-CAcreateserial", "-days", "30")
+    openssl(folder, "x509", "-req", "-in", "request.pem", *signed, "-out", "cert.pem")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def encrypted(certificates):
+    """Start a scheduler and a worker that speak TLS alone, and return the scheduler's address."""
+    names = {"--tls-ca-file": "ca.pem", "--tls-cert": "cert.pem", "--tls-key": "key.pem"}
+    files = [part for flag, name in names.items() for part in (flag, str(certificates / name))]
+    told = certificates / "scheduler.json"
+    flags = ["--host", "127.0.0.1", "--no-dashboard", *files]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--protocol", "tls", "--port", "0"]
+    processes = [subprocess.Popen([*command, "--scheduler-file", str(told), *flags], **quiet)]
+    try:
+        deadline = time.monotonic() + 60
+        while not told.exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        time.sleep(0.2)  # until it is written to the end
+        address = json.loads(told.read_text(encoding="utf-8"))["address"]
+        worker = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--nthreads", "1", "--no-nanny"]
+        processes.append(subprocess.Popen([*worker, *flags], **quiet))
+        yield address
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+def test_a_cluster_that_speaks_tls_gives_the_same_bits(table, certificates, encrypted):
+    where = ClusterAddress(encrypted, *(str(certificates / name) for name in ("ca.pem", "cert.pem", "key.pem")))
+    assert encrypted.startswith("tls://127.0.0.1:")
+    engine = DaskEngine(table, settings_for(FUSER, table), where)
+    found = learned(table, engine)
+    engine.close()
+    whole = learned(table, ThreadEngine(table, settings_for(FUSER, table)))
+    assert found.weights_.tobytes() == whole.weights_.tobytes()
+
+
+def test_a_cluster_that_speaks_tls_refuses_others(table, certificates, encrypted, monkeypatch):
+    monkeypatch.setattr("genm.scale.cluster.CONNECT_SECONDS", 2)
+    with pytest.raises(EngineError, match="found none that answers"):
+        genm.train(table, cluster=encrypted.replace("tls://", "tcp://"))
+    stranger = certificates / "stranger"
+    stranger.mkdir()
+    new_key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
+    openssl(stranger, "req", "-x509", *new_key, "-keyout", "key.pem", "-out", "cert.pem", "-subj", "/CN=stranger")
+    files = (str(certificates / "ca.pem"), str(stranger / "cert.pem"), str(stranger / "key.pem"))
+    with pytest.raises(EngineError, match="Check the address, the network and the certificates"):
+        genm.train(table, cluster=ClusterAddress(encrypted, *files))
