@@ -8,6 +8,7 @@ import multiprocessing
 import os
 import re
 import sys
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -33,6 +34,8 @@ if sys.platform != "win32":
 
 MOST_RESTARTS = 20
 """How often the workers of one pass are started again before the pass is given up."""
+THREADS_PER_READER = 4
+"""Threads that evaluate shards as fast as one thread reads them."""
 _SHARE_OF_MEMORY = 0.5
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) *([KMGT]?I?B|)", re.IGNORECASE)
 _UNITS = {"": 1, "B": 1} | {
@@ -186,14 +189,17 @@ class ThreadEngine:
         return [work(i) for i in numbers] if few else over_items(work, numbers)
 
     def _loaded(self, numbers: list[int]) -> Iterator[tuple[int, Documents]]:
-        """Yield shards as they are read, each while the one before it is evaluated."""
-        with ThreadPoolExecutor(1, thread_name_prefix="genm-read") as reader:
-            following: Future[Documents] | None = None
+        """Yield shards as they are read, each while the one before it is evaluated.
+
+        One thread reads as fast as four evaluate.
+        """
+        n_readers = max(1, n_threads() // THREADS_PER_READER)
+        following: deque[Future[Documents]] = deque()
+        with ThreadPoolExecutor(n_readers, thread_name_prefix="genm-read") as readers:
             for at, i in enumerate(numbers):
-                documents = self._read(i) if following is None else following.result()
-                following = reader.submit(self._read, numbers[at + 1]) if at + 1 < len(numbers) else None
-                yield i, documents
-                del documents
+                for ahead in numbers[at + len(following) : at + n_readers + 1]:
+                    following.append(readers.submit(self._read, ahead))
+                yield i, following.popleft().result()
 
     def _read(self, number: int) -> Documents:
         learner = self._settings.learner
