@@ -89,7 +89,7 @@ def test_no_line_through_the_weights_improves_them() -> None:
         aligned = made_up(seed, quality=(0.7, 0.6, 0.5), n_queries=12)
         tasks = gain_problem(aligned, parse_measure("AP"))
         fuser = ExactFuser().fit(aligned)
-        assert ascend_lines(tasks, fuser.best_weights_)[1] == pytest.approx(fuser.best_value_, abs=1e-12)
+        assert ascend_lines(GainLines(tasks), fuser.best_weights_)[1] == pytest.approx(fuser.best_value_, abs=1e-12)
 
 
 TWO = judged(made_up(2, quality=(0.9, 0.7), n_queries=10))

@@ -8,6 +8,7 @@ found by hashes of their names, since shards number their documents each for its
 import itertools
 from dataclasses import dataclass
 from hashlib import blake2b
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,15 +35,8 @@ class PseudoLabels:
     n: int
     threshold: float
 
-    @property
-    def reads_doc_ids(self) -> bool:
-        """Names tell which documents are on top whatever is asked."""
-        return True
-
-    @property
-    def reads_judgments(self) -> bool:
-        """Judgments are not looked at."""
-        return False
+    reads_doc_ids: ClassVar[bool] = True  # names tell which documents are on top whatever is asked
+    reads_judgments: ClassVar[bool] = False
 
     def prepare(self, aligned: Aligned, tiles: Tiles) -> "LabelledShard":
         """Label the documents of a shard."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,15 +29,8 @@ class LineShards:
 
     measure: str
 
-    @property
-    def reads_doc_ids(self) -> bool:
-        """Documents are told by their rows."""
-        return False
-
-    @property
-    def reads_judgments(self) -> bool:
-        """The measure is that of judged queries."""
-        return True
+    reads_doc_ids: ClassVar[bool] = False  # documents are told by their rows
+    reads_judgments: ClassVar[bool] = True
 
     def prepare(self, aligned: Aligned, tiles: Tiles) -> "LineShard":
         """Make the problem of a shard's queries."""
