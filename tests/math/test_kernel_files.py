@@ -64,6 +64,47 @@ def calls_across_files() -> set[tuple[str, str]]:
     return found
 
 
+def kernels_that_python_calls() -> set[tuple[str, str]]:
+    """Return module and name of every `@kernel` that a function of the package or of a test names."""
+    root, tests = modules(), ROOT.parents[1]
+    texts = {
+        path.as_posix(): path.read_text(encoding="utf-8")
+        for folder in ("tests", "benchmarks")
+        for path in (tests / folder).rglob("*.py")
+    }
+    others = {name: ast.parse(text) for name, text in texts.items() if "genm._math" in text}
+    found = set()
+    for module, tree in {**root, **others}.items():
+        imported = {
+            alias.asname or alias.name: (n.module.removeprefix("genm."), alias.name)
+            for n in ast.walk(tree)
+            if isinstance(n, ast.ImportFrom) and n.module
+            for alias in n.names
+        }
+        for node in tree.body:
+            if module in root and is_kernel(node):
+                continue
+            for name in ast.walk(node):
+                if isinstance(name, ast.Name):
+                    found.add(imported.get(name.id, (module, name.id)))
+                if isinstance(name, ast.Attribute) and isinstance(name.value, ast.Name):
+                    found.add((".".join(imported.get(name.value.id, ())), name.attr))
+    return found
+
+
+def test_what_only_kernels_call_is_a_part() -> None:
+    """A part has no entry point for Python, which takes a third of the time to compile."""
+    kernels = {
+        (module, node.name)
+        for module, tree in modules().items()
+        for node in tree.body
+        if is_kernel(node) and isinstance(node, ast.FunctionDef)
+        if any(isinstance(d, ast.Name) and d.id == "kernel" for d in node.decorator_list)
+    }
+    assert len(kernels) > 50
+    assert kernels - kernels_that_python_calls() == set()
+
+
 def test_kernels_that_call_each_other_share_a_file() -> None:
     assert {edge for edge in calls_across_files() if edge[1] not in STABLE} == OTHERS
 

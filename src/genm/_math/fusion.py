@@ -7,7 +7,7 @@ differently depending on where it stands.
 
 import numpy as np
 
-from genm._math.parallel import kernel, over_ranges
+from genm._math.parallel import kernel, over_ranges, part
 from genm._typing import Codes, Floats, Ints
 
 _BLOCK = 4096
@@ -26,7 +26,7 @@ def order_by_majority(ranks: Codes, starts: Ints) -> Ints:
     return place
 
 
-@kernel
+@part()
 def _majority(ranks: Codes, a: int, b: int) -> int:
     votes = 0
     for k in range(ranks.shape[1]):

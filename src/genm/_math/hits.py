@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.parallel import kernel, over_ranges
+from genm._math.parallel import kernel, over_ranges, part
 from genm._math.sorting import sort_downwards
 from genm._typing import Bytes, Codes, Floats, Ints
 
@@ -76,7 +76,7 @@ def hits_of_run(
     return hits
 
 
-@kernel
+@part()
 def _hash(doc: int) -> int:
     return (doc * 2654435769) & 0xFFFFFFFF
 
@@ -223,7 +223,7 @@ class _Counts(NamedTuple):
     reach: Ints
 
 
-@kernel
+@part()
 def _count_each(
     begin: int, end: int, n: int, ties: int, score: Floats, top: Floats, rows: Ints, order: Ints, counts: _Counts
 ) -> None:
@@ -243,7 +243,7 @@ def _count_each(
             counts.above[i], counts.reach[i] = higher, as_high
 
 
-@kernel
+@part()
 def _count_once(
     begin: int, end: int, n: int, score: Floats, top: Floats, rows: Ints, order: Ints, counts: _Counts
 ) -> None:
@@ -305,7 +305,7 @@ def _place(
         for i in range(n):
             order[i] = rows_starts[q] + i
             top[i] = score[rows[order[i]]]
-        sort_downwards(top, order, 0, n)
+        sort_downwards(top, order, np.int64(0), n)
         for i in range(n + 1):
             counts.precede[i] = counts.above[i] = counts.reach[i] = 0
         if n <= _FEW:

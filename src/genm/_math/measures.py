@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from genm._math.elementary import logarithm2
-from genm._math.parallel import kernel, over_ranges
+from genm._math.parallel import kernel, over_ranges, part
 from genm._typing import Codes, Floats, Ints
 
 AP, P, R, NDCG, RR, RPREC, BPREF, JUDGED, SUCCESS, IPREC = range(10)
@@ -41,7 +41,7 @@ def measure_values(
     return values
 
 
-@kernel
+@part()
 def _gain(grade: int, exponential: int) -> float:
     return math.ldexp(1.0, grade) - 1.0 if exponential else float(grade)
 
@@ -73,7 +73,7 @@ class _Pool(NamedTuple):
     """DCG of the best ranking."""
 
 
-@kernel
+@part()
 def _pooled(judged: Codes, cutoff: int, rel: int, exponential: int) -> _Pool:
     """Count one query's grades, which come highest first."""
     n_relevant = n_nonrelevant = 0
@@ -89,7 +89,7 @@ def _pooled(judged: Codes, cutoff: int, rel: int, exponential: int) -> _Pool:
     return _Pool(n_relevant, n_nonrelevant, ideal)
 
 
-@kernel
+@part()
 def _summed(
     rank: Ints, grade: Codes, pool: _Pool, cutoff: int, rel: int, judged_only: int, exponential: int, needed: int
 ) -> _Sums:
@@ -127,7 +127,7 @@ def _summed(
     return _Sums(n_seen, n_found, precisions, dcg, preferred, reciprocal, highest)
 
 
-@kernel
+@part()
 def _value(kind: int, cutoff: int, sums: _Sums, pool: _Pool, depth: int) -> float:
     """Return one measure of one query."""
     if kind == NDCG:

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from genm._math.elementary import STEEPEST, arctangent, exponential
-from genm._math.parallel import kernel, over_ranges
+from genm._math.parallel import kernel, over_ranges, part
 from genm._math.sorting import N_COUNTS, Count, downward_keys, sort_pairs
 from genm._typing import Bools, Codes, Floats, Ints, Words
 
@@ -189,7 +189,7 @@ def _scale_queries(
                 at += np.int64(held)
 
 
-@kernel
+@part()
 def _finish(value: float, rule: Floats) -> float:
     value = rule[_SCALE] * value + rule[_SHIFT]
     if value <= rule[_FLOOR_AT]:
@@ -197,7 +197,7 @@ def _finish(value: float, rule: Floats) -> float:
     return max(-_LARGEST, min(_LARGEST, value))
 
 
-@kernel
+@part()
 def _scale_list(values: Floats, n: Count, rule: Floats) -> None:
     kind = int(rule[_KIND])
     if kind > _RECIPROCAL:
@@ -212,7 +212,7 @@ def _scale_list(values: Floats, n: Count, rule: Floats) -> None:
         values[i] = _finish(value, rule)
 
 
-@kernel
+@part()
 def _scale_by_list(values: Floats, n: Count, rule: Floats, kind: int) -> None:
     least, most = values[0], values[0]
     for i in range(1, n):
@@ -262,7 +262,7 @@ def _scale_by_list(values: Floats, n: Count, rule: Floats, kind: int) -> None:
             values[i] = _finish((values[i] - base) / unit, rule)
 
 
-@kernel
+@part()
 def _scale_between(
     values: Floats, n: Count, rule: Floats, low: float, high: float, lower: float, upper: float
 ) -> None:
@@ -291,7 +291,7 @@ def _scale_between(
             values[i] = rule[_CONSTANT]
 
 
-@kernel
+@part()
 def _bottom(value: float, low: float, high: float, bound: float, mode: int) -> float:
     """Return the lower end for one score; a list wholly below the bound keeps its own, or it would be reversed."""
     if mode == _IGNORE or high < bound or (mode != _CLIP and high == bound):

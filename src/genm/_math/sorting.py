@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from genm._math.lanes import bits_of
 from genm._math.parallel import kernel, over_ranges, part
 from genm._typing import Codes, Floats, Ints, Words
 
@@ -121,7 +122,7 @@ def _sort_segments(starts: Ints, score: Floats, tie: Codes, spare: Ints, order: 
             width *= 2
 
 
-@kernel
+@part()
 def sort_pairs(
     keys: Words, items: Codes, n: Count, bits: Count, spare_keys: Words, spare_items: Codes, counts: Ints
 ) -> None:
@@ -164,7 +165,7 @@ def sort_pairs(
 
 
 @part()
-def sort_downwards(values: Floats, items: Ints, begin: int, n: int) -> None:
+def sort_downwards(values: Floats, items: Ints, begin: Count, n: Count) -> None:
     """Sort n values downwards from `begin` on, equal ones by their items upwards, and take the items along.
 
     For the few relevant or judged rows of a query: a Shell sort, which needs no second array. It is not stable, so
@@ -185,17 +186,15 @@ def sort_downwards(values: Floats, items: Ints, begin: int, n: int) -> None:
             values[hole], items[hole] = value, item
 
 
-@kernel
+@part()
 def downward_keys(values: Floats, n: Count, keys: Words) -> None:
     """Write keys whose upward order is the downward order of values[:n]; both zeros get one key."""
     for i in range(n):
-        values[i] += 0.0  # minus zero becomes zero
-    bits = values.view(np.uint64)
-    for i in range(n):
-        keys[i] = bits[i] if bits[i] & _SIGN else ~(bits[i] | _SIGN)
+        bits = bits_of(values[i] + 0.0)  # minus zero becomes zero
+        keys[i] = bits if bits & _SIGN else ~(bits | _SIGN)
 
 
-@kernel
+@part()
 def longer_ints(array: Any, needed: int) -> Any:
     """Return the array, or a longer copy in which `needed` entries fit; its integers may be of any size."""
     if needed <= len(array):
@@ -206,7 +205,7 @@ def longer_ints(array: Any, needed: int) -> Any:
     return longer
 
 
-@kernel
+@part()
 def longer_floats(array: Floats, needed: int) -> Floats:
     """Return the array, or a longer copy in which `needed` entries fit."""
     if needed <= len(array):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from genm import charts, display
 from genm._math.hits import Hits, descending, hits_of_run, tie_extremes
 from genm._math.measures import NO_CUTOFF, measure_values
-from genm._math.parallel import kernel, over_ranges
+from genm._math.parallel import kernel, over_ranges, part
 from genm._typing import Floats, Ints
 from genm.errors import InputError
 from genm.evaluate.measures import Measure, parse_measure, parse_measures
@@ -171,7 +171,7 @@ def _possible(table: Ids, wanted: Ids) -> Ints:
     return np.concatenate([codes[a : a + n] for a, n in zip(cuts[:-1], counts, strict=True)])
 
 
-@kernel
+@part()
 def _glance(text: Bytes, begin: int, end: int, shift: int) -> int:
     """Return a number made of an id's length and its last eight bytes, or all of a shorter one."""
     # written out, as the compiler makes one load of it

@@ -18,7 +18,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.parallel import kernel, over_ranges
+from genm._math.parallel import kernel, over_ranges, part
 from genm.ids import Ids, intern
 from genm.progress import Progress
 from genm.read.diagnostics import Diagnostics, shown
@@ -114,7 +114,7 @@ def judge_number(token: bytes) -> tuple[float, str]:
     return float("nan"), "not-a-number"
 
 
-@kernel
+@part()
 def _product(x: np.uint64, y: np.uint64) -> tuple[np.uint64, np.uint64]:
     """Return the high and low words of the 128-bit product."""
     x1, x0, y1, y0 = x >> _HALF, x & _LOW_HALF, y >> _HALF, y & _LOW_HALF
@@ -124,7 +124,7 @@ def _product(x: np.uint64, y: np.uint64) -> tuple[np.uint64, np.uint64]:
     return x1 * y1 + (middle >> _HALF) + (other >> _HALF), x * y
 
 
-@kernel
+@part()
 def _rounded(digits: np.uint64, exponent: int, powers: NDArray[np.uint64]) -> np.uint64:
     """Return the bits of digits * 10^exponent rounded to float64, or UNDECIDED; digits is not 0."""
     if exponent < LOWEST or exponent > HIGHEST:
@@ -164,7 +164,7 @@ def _rounded(digits: np.uint64, exponent: int, powers: NDArray[np.uint64]) -> np
     return (mantissa & ~_HIDDEN) | (np.uint64(power) << np.uint64(52))
 
 
-@kernel
+@part()
 def decimal_bits(
     text: NDArray[np.uint8], begin: np.uint64, end: np.uint64, powers: NDArray[np.uint64]
 ) -> np.uint64:

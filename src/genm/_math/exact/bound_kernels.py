@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from genm._math.exact.rank_gains import GainProblem, Gains, task_value
-from genm._math.parallel import kernel
+from genm._math.parallel import kernel, part
 from genm._math.sorting import longer_floats, longer_ints
 from genm._typing import Bytes, Codes, Floats, Ints
 
@@ -132,7 +132,7 @@ def sort_levels(tables: GainTables, lost: Ints, level: Ints) -> float:
     return bound
 
 
-@kernel
+@part()
 def generic_value(x: Floats, owner: Owners, lost: Ints, tables: GainTables, share: Floats) -> float:
     """Return what generic weights next to a point of a cell reach at least: a tie there counts as lost.
 
@@ -181,7 +181,7 @@ def influence(tables: GainTables, task: int, level: Ints, at: int) -> float:
     return float(gains.weight[task] * gains.position[place] * fall)
 
 
-@kernel
+@part()
 def fall_of_largest(tables: GainTables, task: int, level: Ints, at: int) -> float:
     """Return what is lost by the same where only the largest gain counts."""
     begin, end = tables.relevant_starts[task], tables.relevant_starts[task + 1]
@@ -192,7 +192,7 @@ def fall_of_largest(tables: GainTables, task: int, level: Ints, at: int) -> floa
     return before - after
 
 
-@kernel
+@part()
 def lose(
     pairs: Owners,
     owner: Owners,
@@ -226,7 +226,7 @@ def lose(
     return bound, n_log
 
 
-@kernel
+@part()
 def regain(lost: Ints, level: Ints, log: Codes, begin: int, end: int) -> None:
     """Take back what entries begin:end of the log have counted as lost."""
     for e in range(end - 1, begin - 1, -1):
@@ -262,7 +262,7 @@ def restrict(x: Floats, owner: Owners, corners: Floats, lost: Ints) -> tuple[Flo
     return kept, owners
 
 
-@kernel
+@part()
 def _mixed(x: Floats, corners: Floats, i: int, p: int) -> float:
     """Return x of a pair at a corner; a sum that happens to cancel is no true zero and must not pass for one."""
     total, touched = 0.0, False
@@ -272,7 +272,7 @@ def _mixed(x: Floats, corners: Floats, i: int, p: int) -> float:
     return ROUNDING if (total == 0.0) & touched else total
 
 
-@kernel
+@part()
 def _mix(x: Floats, corners: Floats, i: int, begin: int, out: Floats) -> None:
     """Write x of many pairs at a corner, with the same roundings."""
     for p in range(len(out)):
@@ -286,7 +286,7 @@ def _mix(x: Floats, corners: Floats, i: int, begin: int, out: Floats) -> None:
             out[p] = _mixed(x, corners, i, begin + p)
 
 
-@kernel
+@part()
 def _widen(x: Floats, low: Floats, high: Floats) -> None:
     """Take one more corner into the lowest and highest x; an exact tie at a corner decides nothing."""
     for p in range(len(x)):
@@ -295,7 +295,7 @@ def _widen(x: Floats, low: Floats, high: Floats) -> None:
         high[p] = signed if signed > high[p] else high[p]
 
 
-@kernel
+@part()
 def _list_pairs(
     low: Floats, high: Floats, a: Floats, c: Floats, begin: int, out: Owners, n_open: int, n_lost: int
 ) -> tuple[int, int]:
@@ -312,7 +312,7 @@ def _list_pairs(
     return n_open, n_lost
 
 
-@kernel
+@part()
 def _sort_out(x: Floats, m: int, a: int, b: int, share: float, first: Owners, second: Owners, counts: Ints) -> None:
     """Compute x at a new corner, the last row, and list the pairs of both halves as `_list_pairs` does.
 
@@ -336,7 +336,7 @@ def _sort_out(x: Floats, m: int, a: int, b: int, share: float, first: Owners, se
         counts[2], counts[3] = _list_pairs(low, high, goal, new, begin, second, counts[2], counts[3])
 
 
-@kernel
+@part()
 def _lost_at_centre(x: Floats, m: int, out: Owners) -> int:
     """List the pairs that are lost at the centre of the cell; a tie there, up to rounding, counts as lost."""
     K, n = len(x) - 1, 0
@@ -349,7 +349,7 @@ def _lost_at_centre(x: Floats, m: int, out: Owners) -> int:
     return n
 
 
-@kernel
+@part()
 def _longest_edge(corners: Floats) -> tuple[int, int]:
     """Return the two corners that are farthest apart."""
     a, b, longest = 0, 1, -1.0
@@ -363,7 +363,7 @@ def _longest_edge(corners: Floats) -> tuple[int, int]:
     return a, b
 
 
-@kernel
+@part()
 def _decisive_cut(x: Floats, owner: Owners, tables: GainTables, lost: Ints, level: Ints) -> tuple[int, int, float]:
     """Return the edge, and the share of it, where the pair swaps that moves the bound most."""
     chosen, most = 0, -1.0
@@ -382,7 +382,7 @@ def _decisive_cut(x: Floats, owner: Owners, tables: GainTables, lost: Ints, leve
     return a, b, min(max(share, 1e-6), 1.0 - 1e-6)
 
 
-@kernel
+@part()
 def _block(values: Floats, n_rows: int, at: int, m: int) -> Floats:
     """Return the rows of a cell's pairs, which lie one after the other."""
     return values[n_rows * at : n_rows * (at + m)].reshape(n_rows, m)

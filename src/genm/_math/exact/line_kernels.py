@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from genm._math.exact.rank_gains import BLOCK, GainProblem, Gains, task_value
-from genm._math.parallel import kept, kernel
+from genm._math.parallel import kept, kernel, part
 from genm._math.sorting import longer_floats, longer_ints
 from genm._typing import Codes, Floats, Ints, Singles
 
@@ -37,7 +37,7 @@ DIGIT = 11
 """Bits of a digit when events are sorted."""
 
 
-@kernel
+@part()
 def fuse(columns: Floats, first: int, weights: Floats, out: Floats) -> None:
     """Write the fused scores of rows first, first + 1, ... into `out`.
 
@@ -54,7 +54,7 @@ def fuse(columns: Floats, first: int, weights: Floats, out: Floats) -> None:
                 own[d] += theirs[d] * w
 
 
-@kernel
+@part()
 def fuse_ends(
     columns: Floats,
     first: int,
@@ -85,7 +85,7 @@ def fuse_ends(
             short_high[d] = at_high[d]
 
 
-@kernel
+@part()
 def extremes(values: Singles, lowest: Singles, highest: Singles) -> None:
     """Write the smallest and the largest value of each block.
 
@@ -103,7 +103,7 @@ def extremes(values: Singles, lowest: Singles, highest: Singles) -> None:
         lowest[block], highest[block] = result.view(np.float32)
 
 
-@kernel
+@part()
 def _lowest_relevant(problem: GainProblem, task: int, end: int, weights: Floats) -> float:
     """Return the lowest fused score of a relevant row of the task's query, in tasks up to `end`."""
     lowest, columns, last = np.inf, problem.columns, task
@@ -117,7 +117,7 @@ def _lowest_relevant(problem: GainProblem, task: int, end: int, weights: Floats)
     return float(lowest)
 
 
-@kernel
+@part()
 def _highest_of(reach: Floats, weights: Floats) -> float:
     """Return a fused score that no row of a block exceeds; see `genm._math.exact.rank_gains.Blocks`."""
     total = 0.0
@@ -188,7 +188,7 @@ def _flag(u: Singles, v: Singles, uj: np.float32, vj: np.float32, unclear: Singl
     return above
 
 
-@kernel
+@part()
 def _add_events(
     rows: Codes,
     u: Floats,
@@ -231,13 +231,13 @@ def _add_events(
         for e in range(size):
             events[n] = events[e]
             n += at_high[e] > 0.0
-    own, part = moved[g], bits[0] - PART_BITS + shift
+    own, to_part = moved[g], bits[0] - PART_BITS + shift
     for e in range(n):
-        own[((events[e] >> part) << 1) | (events[e] & 1)] += 1
+        own[((events[e] >> to_part) << 1) | (events[e] & 1)] += 1
     return n
 
 
-@kernel
+@part()
 def find_swaps(
     u: Floats,
     v: Floats,
@@ -255,15 +255,15 @@ def find_swaps(
 
     `rounded` holds u and v in single precision, `ranges` their extremes per block. An event has bits[0] bits of t,
     then bits[1] for the relevant row and the direction. Writes how many other rows are above each at the start, and
-    to moved[g, 2 * part] and moved[g, 2 * part + 1] how often the g-th falls and rises in a part of the line.
+    to moved[g, 2 * p] and moved[g, 2 * p + 1] how often the g-th falls and rises in a part of the line.
     """
     n, R = len(u), len(rows)
     unclear, listed, work = np.empty(BLOCK, np.float32), np.empty(BLOCK, np.int32), np.empty((2, BLOCK))
     inside = np.empty(R, np.int64)
     for g in range(R):
         count[g] = 0
-        for part in range(2 << PART_BITS):
-            moved[g, part] = 0
+        for p in range(2 << PART_BITS):
+            moved[g, p] = 0
         for h in range(R):  # what the comparison of whole blocks sees of relevant rows, which do not count
             clear = (rounded[0, rows[h]] > rounded[0, rows[g]]) & (rounded[1, rows[h]] > rounded[1, rows[g]])
             count[g] -= clear
@@ -293,7 +293,7 @@ def find_swaps(
     return events, n_events
 
 
-@kernel
+@part()
 def _heap_sort(keys: Ints, n: int) -> None:
     """Sort keys[:n] in place, at the same speed whatever they are."""
     root, end = n // 2, n
@@ -314,7 +314,7 @@ def _heap_sort(keys: Ints, n: int) -> None:
         keys[hole] = key
 
 
-@kernel
+@part()
 def sort_by_digits(keys: Ints, n: int, bits: int, spare: Ints) -> None:
     """Sort keys[:n], all in [0, 2^bits), in place: two counting passes over the top 22 bits, then repairs.
 
@@ -351,7 +351,7 @@ def sort_by_digits(keys: Ints, n: int, bits: int, spare: Ints) -> None:
             return
 
 
-@kernel
+@part()
 def _sort_levels(count: Ints, order: Ints, level: Ints) -> None:
     """Write the counts in order; `order` says whose they are and is best left from the time before."""
     for i in range(len(order)):
@@ -363,7 +363,7 @@ def _sort_levels(count: Ints, order: Ints, level: Ints) -> None:
         level[hole], order[hole] = own, g
 
 
-@kernel
+@part()
 def _fill_table(gains: Gains, task: int, n: int, table: Floats, filled: Ints) -> None:
     """Write a task's discounts for a query of n rows, 0 beyond its cutoff, unless they are there already."""
     depth, base = min(gains.cutoff[task], n), gains.base[task]
@@ -374,7 +374,7 @@ def _fill_table(gains: Gains, task: int, n: int, table: Floats, filled: Ints) ->
         table[rank] = gains.discount[base + rank] if rank <= depth else 0.0
 
 
-@kernel
+@part()
 def _value(gains: Gains, task: int, table: Floats, level: Ints) -> float:
     """Return what `task_value` returns, the task's weight apart, from a table with the cutoff in it."""
     by_rank, position, total = gains.by_rank[task], gains.position, 0.0
@@ -387,7 +387,7 @@ def _value(gains: Gains, task: int, table: Floats, level: Ints) -> float:
     return total
 
 
-@kernel
+@part()
 def _bound_parts(gains: Gains, task: int, table: Floats, count: Ints, moved: Codes, parts: Floats) -> None:
     """Add, for each part of the line, the task's value at its left end and a bound of all its values there.
 
@@ -398,24 +398,24 @@ def _bound_parts(gains: Gains, task: int, table: Floats, count: Ints, moved: Cod
     order, best_order, level = np.arange(R), np.arange(R), np.empty(R, np.int64)
     _sort_levels(here, order, level)
     value = _value(gains, task, table, level)
-    for part in range(1 << PART_BITS):
-        parts[0, part] += weight * value
+    for p in range(1 << PART_BITS):
+        parts[0, p] += weight * value
         falls, rises, roof = 0, 0, value
         for g in range(R):
-            fall, rise = moved[g, 2 * part], moved[g, 2 * part + 1]
+            fall, rise = moved[g, 2 * p], moved[g, 2 * p + 1]
             best[g] = here[g] - rise
             here[g] += fall - rise
             falls, rises = falls + fall, rises + rise
         if rises > 0:
             _sort_levels(best, best_order, level)
             roof = _value(gains, task, table, level)
-        parts[1, part] += weight * roof
+        parts[1, p] += weight * roof
         if rises + falls > 0:
             _sort_levels(here, order, level)
             value = _value(gains, task, table, level)
 
 
-@kernel
+@part()
 def _bits_for(R: int) -> Ints:
     """Return how many bits of an event are its swap point's, and how many its row's and direction's."""
     code_bits = 1
@@ -471,7 +471,7 @@ def survey(
     return events, n_events
 
 
-@kernel
+@part()
 def _select(found: Ints, bits: Ints, span: Ints, events: Ints) -> int:
     """Copy the events in a span of parts; return how many they are."""
     n, low = 0, span[0] << (bits[0] - PART_BITS + bits[1])
@@ -513,8 +513,8 @@ def sweep(
         R, end, q = last - first, ends[task], problem.query[task]
         bits, above = _bits_for(R), count[first:last].copy()
         for g in range(R):
-            for part in range(span[0]):
-                above[g] += moved[first + g, 2 * part] - moved[first + g, 2 * part + 1]
+            for passed in range(span[0]):
+                above[g] += moved[first + g, 2 * passed] - moved[first + g, 2 * passed + 1]
         t_bits, code_bits = bits[0], bits[1]
         events, spare = longer_ints(events, end - begin + 1), longer_ints(spare, end - begin + 1)
         n_events = _select(found[begin:end], bits, span, events)
@@ -566,7 +566,7 @@ def sweep(
     return kept, steps, n_kept
 
 
-@kernel
+@part()
 def _first_from(keys: Ints, begin: int, end: int, wanted: int) -> int:
     """Return the first place in keys[begin:end], which are in order, with a key of at least `wanted`."""
     while begin < end:

@@ -19,7 +19,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from genm._math.elementary import logarithms2
-from genm._math.parallel import kernel
+from genm._math.parallel import part
 from genm._typing import Bools, Floats, Ints
 from genm.errors import InputError
 
@@ -81,7 +81,7 @@ class Blocks(NamedTuple):
     """(K) the largest score of each ranker, without its sign."""
 
 
-@kernel
+@part()
 def gain(gains: Gains, task: int, place: int, count: int) -> float:
     """Return what the relevant row at `place` adds with `count` other rows above it, the task's weight apart."""
     at = gains.by_rank[task] * place + count
@@ -90,7 +90,7 @@ def gain(gains: Gains, task: int, place: int, count: int) -> float:
     return float(gains.position[place] * gains.discount[gains.base[task] + at])
 
 
-@kernel
+@part()
 def task_value(gains: Gains, task: int, level: Ints, begin: int, end: int) -> float:
     """Return what a task adds to the value; level[begin:end] are its counts, sorted."""
     added, largest = 0.0, 0.0
