@@ -134,6 +134,35 @@ def test_loading_a_kernel_does_not_load_the_compiler(tmp_path: Path) -> None:
     assert runs[1].stdout == "6.0 1\nFalse False\n12.0\n"  # and compiling works after a load
 
 
+def test_a_loaded_kernel_raises_the_errors_of_what_it_calls(tmp_path: Path) -> None:
+    """Their constants are in the environment of a function of numba's, whose module is not imported."""
+    script = tmp_path / "k.py"
+    script.write_text(
+        "import sys\n"
+        "import numpy as np\n"
+        "from genm._math.parallel import kernel\n"
+        "@kernel\n"
+        "def longest(n):\n"
+        "    return len(np.empty(n))\n"
+        "assert longest(3) == 3\n"
+        "print(sum(longest.stats.cache_hits.values()), 'numba.np.arrayobj' in sys.modules)\n"
+        "try:\n"
+        "    longest(-1)\n"
+        "except ValueError as error:\n"
+        "    print(error)\n"
+    )
+    env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "kept")}
+    runs = [
+        subprocess.run(
+            [sys.executable, script], env=env, capture_output=True, text=True, encoding="utf-8", check=True
+        )
+        for _ in range(2)
+    ]
+    first, second = (run.stdout.splitlines() for run in runs)
+    assert first == ["0 True", "negative dimensions not allowed"]
+    assert second == ["1 False", "negative dimensions not allowed"]
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_waits_until_a_kernel_is_loaded(number):
     came = []

@@ -12,7 +12,9 @@ Fast sums use `genm._math.lanes`.
 
 import io
 import os
+import pickle
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +25,7 @@ from typing import IO, Any, Protocol, TypeVar, cast
 import numba
 import numpy as np
 from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.environment import Environment, lookup_environment
 from numba.core.runtime.nrt import rtsys
 
 from genm._typing import Ints
@@ -107,10 +110,11 @@ class _CheckedCacheFile(IndexDataCacheFile):
             super().save(key, data)
 
     def _load_index(self) -> Any:
-        return super()._load_index() if _is_whole(self._index_path) else {}
+        return super()._load_index() if _whole_content(self._index_path) is not None else {}
 
     def _load_data(self, name: str) -> Any:
-        return super()._load_data(name) if _is_whole(self._data_path(name)) else None
+        content = _whole_content(self._data_path(name))
+        return None if content is None else _QuickUnpickler(io.BytesIO(content)).load()
 
     @contextmanager
     def _open_for_write(self, path: str) -> Iterator[IO[bytes]]:
@@ -120,14 +124,40 @@ class _CheckedCacheFile(IndexDataCacheFile):
             file.write(content.getvalue() + sha256(content.getvalue()).digest())
 
 
-def _is_whole(path: str) -> bool:
+def _whole_content(path: str) -> bytes | None:
+    """Return the content of a file with its digest; None if they differ or there is no such file."""
     try:
         with open(path, "rb") as file:
             content = file.read()
     except OSError:
-        return False
+        return None
     size = sha256().digest_size
-    return sha256(content[:-size]).digest() == content[-size:]
+    return content if sha256(content[:-size]).digest() == content[-size:] else None
+
+
+class _QuickUnpickler(pickle.Unpickler):
+    """Loads a compiled kernel without the modules of numba that define the functions it was compiled from."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) == ("numba.core.environment", "_rebuild_env"):
+            return _environment
+        return super().find_class(module, name)
+
+
+def _environment(module: str, constants: list[Any], name: str) -> Environment:
+    """Return what the compiled code of a function finds at run time.
+
+    It takes the constants of the errors that it raises from there, and the module's names never. numba imports the
+    module nevertheless: that of `np.empty` takes .1 s.
+    """
+    known: Environment | None = lookup_environment(name)
+    if known is not None:
+        return known
+    found = Environment(vars(sys.modules[module]) if module in sys.modules else {"__name__": module})
+    found.consts[:] = constants
+    found.env_name = name
+    Environment._memo[name] = found
+    return found
 
 
 def kernel(function: F) -> F:
@@ -149,11 +179,11 @@ def over_ranges(work: Callable[[int, int], None], costs: Ints) -> None:
     `work` must touch only what belongs to its range. Runs in the caller's thread when one thread is enough,
     or when the caller is itself one of several at work (see `over_items`).
     """
-    n, threads = len(costs), n_threads()
+    n = len(costs)
     if n == 0:
         return
     total = int(costs.sum())
-    if threads == 1 or n == 1 or total < 20_000 or getattr(_worker, "busy", False):
+    if n == 1 or total < 20_000 or getattr(_worker, "busy", False) or (threads := n_threads()) == 1:
         work(0, n)
         return
     pieces = min(n, 4 * threads)

@@ -5,7 +5,6 @@ that evaluated the block before: its shards are in the memory of that process. A
 When a worker dies, the scheduler gives its tasks to another one, which reads the shards itself.
 """
 
-import asyncio
 import concurrent.futures
 import subprocess
 import sys
@@ -124,9 +123,11 @@ class DaskEngine:
 
     def evaluate(self, requests: Sequence[Request]) -> list[list[Answer]]:
         """Return the answers of all shards to all requests."""
+        from asyncio import CancelledError  # slow to load; Dask has loaded it
+
         try:
             found = self._evaluate(requests)
-        except (OSError, TimeoutError, asyncio.CancelledError, concurrent.futures.CancelledError) as error:
+        except (OSError, TimeoutError, CancelledError, concurrent.futures.CancelledError) as error:
             said = " ".join(str(error).split())
             raise EngineError(
                 f"the cluster at {self._address} does not answer any more ({said:.100}). Start it, then the "
