@@ -1,12 +1,13 @@
 import errno
 import io
+import subprocess
 import sys
 import warnings
 
 import pytest
 import typer
 
-from genm.cli.app import exit_code
+from genm.cli.app import VERBS, QuickCoercion, app, exit_code
 from genm.errors import FetchError, FormatError, GenmWarning, InputError
 
 
@@ -90,3 +91,38 @@ def test_closed_streams_are_no_fault(monkeypatch):
     sys.stdin.close()
     sys.stdout.close()
     sys.stderr.close()
+
+
+def coerced(runtime, value, param, ctx):
+    try:
+        return runtime.coerce(value, param=param, ctx=ctx)
+    except typer.BadParameter as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_values_become_what_typer_makes_of_them(verb):
+    group = typer.main.get_command(app)
+    command = group.get_command(None, verb)
+    ctx = typer.Context(command)
+    for param in command.params:
+        if not hasattr(param, "get_runtime_param"):
+            pytest.skip("this typer does not validate with pydantic")
+        typers, quick = param.get_runtime_param(), QuickCoercion(param)
+        for value in (param.get_default(ctx), None, "x", "7", "0.5", ("a=b", "\udcff"), [], 7, True):
+            expected, found = (coerced(how, value, param, ctx) for how in (typers, quick))
+            assert (type(found), found) == (type(expected), expected), (param.name, value)
+
+
+def test_a_plain_command_does_not_load_the_validator():
+    code = (
+        "import sys\n"
+        "from genm.cli.main import run\n"
+        "sys.argv = ['genm', 'evaluate', 'no.qrels', 'a=no.trec']\n"
+        "try:\n"
+        "    run()\n"
+        "except SystemExit as left:\n"
+        "    print(left.code, 'pydantic' in sys.modules)\n"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout == "2 False\n"
