@@ -594,7 +594,7 @@ def load_optimiser(found):
             values, V[:] = np.linalg.eigh(A)
             A[:] = np.diag(values)
 
-        linear_algebra._jacobi = jacobi  # which takes milliseconds as plain Python
+        linear_algebra.rotate_to_diagonal = jacobi  # which takes milliseconds as plain Python
     return quasi_newton
 
 

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from genm._math import simplex_optimizers
+from genm._math.few_weights import FEW
 from genm._math.simplex_optimizers import (
     Ascent,
     as_distribution,
@@ -181,3 +183,34 @@ def test_who_knows_the_curvature_needs_fewer_looks():
     assert learned is not None
     inside = np.array([1.0, -1.0, 0.0])
     assert inside @ learned @ inside == pytest.approx(inside @ f.A @ inside, rel=0.05)
+
+
+numbers = st.floats(-1e6, 1e6).map(lambda x: 0.0 if abs(x) < 1e-6 else x)
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.integers(2, FEW - 1), st.data())
+def test_a_few_weights_take_the_same_steps_to_the_last_bit(n: int, data: st.DataObject) -> None:
+    point, g, s, y = (np.array(data.draw(st.lists(numbers, min_size=n, max_size=n))) for _ in range(4))
+    root = np.array(data.draw(st.lists(numbers, min_size=n * n, max_size=n * n))).reshape(n, n)
+    calls = {
+        "project": lambda: project_to_simplex(point),
+        "step": lambda: simplex_optimizers._modified_newton_step(g, root + root.T),
+        "curvature": lambda: simplex_optimizers._bfgs(root @ root.T + np.eye(n), s, y),
+    }
+    quick = {name: call() for name, call in calls.items()}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(simplex_optimizers, "FEW", 0)
+        for name, call in calls.items():
+            assert quick[name].tobytes() == call().tobytes(), name
+
+
+@pytest.mark.parametrize("n", [2, 4, FEW - 1])
+def test_a_few_weights_take_the_same_path_to_the_last_bit(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    f, start = Quadratic(7, n), np.full(n, 1.0 / n)
+    quick = quasi_newton(f.gradient, start, tol=1e-12, max_iter=50), run_newton(f, start)
+    monkeypatch.setattr(simplex_optimizers, "FEW", 0)
+    for one, other in zip(
+        quick, (quasi_newton(f.gradient, start, tol=1e-12, max_iter=50), run_newton(f, start)), strict=True
+    ):
+        assert (one.alpha.tobytes(), one.value, one.n_iter) == (other.alpha.tobytes(), other.value, other.n_iter)

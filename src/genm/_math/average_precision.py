@@ -44,6 +44,8 @@ _ROWS_PER_TILE = 3
 """Rows of 64 numbers kept for derivatives, on average; two are used for 15 relevant among 7,000 documents."""
 _NO_CHUNKS: Ints = np.zeros(0, np.int64)
 _GREATEST = np.finfo(np.float64).max
+_TAME = 1e60
+"""A beta with which no gradient overflows where scores were not divided: they are at most 2**500, about 3e150."""
 
 
 class SmoothAP(NamedTuple):
@@ -81,7 +83,7 @@ def smooth_ap(
         raise InputError(f"beta={beta!r}: expected a finite number, 0 or greater. The paper uses 200.")
     if not window > 0.0:
         raise InputError(f"window={window!r}: expected a number above 0; {TAIL:g} is exact.")
-    sharpness = _times(np.float64(beta), 1.0, tiles.exponent + exponent).item()
+    sharpness = _sharpness(beta, tiles.exponent + exponent)
     reach, n_queries, n_rankers = min(float(window), TAIL), tiles.n_queries, tiles.n_rankers
     store, value = store_of(tiles), np.empty(n_queries)
     gradient = np.empty((n_queries if order else 0, n_rankers))
@@ -111,7 +113,7 @@ def smooth_ap(
         over_ranges(work, tiles.costs)
     elif n_queries:
         over_ranges(work_on_chunks, np.add.reduceat(tiles.costs, starts[:-1]))
-    gradient = _times(gradient, beta, tiles.exponent)
+    gradient = _in_weights(gradient, beta, tiles.exponent)
     total = tiles.total_weight if total_weight is None else total_weight
     hessian = _sum_hessians(sums, total, beta, tiles.exponent) if order == 2 else sums.hessians[:, 0]
     return SmoothAP(value, gradient, hessian)
@@ -143,12 +145,10 @@ class QueryGradients:
     def at(self, q: int, weights: Floats) -> tuple[float, Floats]:
         """Return the value of query q, and its gradient in the weights."""
         scaled, exponent = scale_weights(self._tiles, weights)
-        sharpness = self._beta
-        if self._tiles.exponent + exponent:
-            sharpness = _times(np.float64(self._beta), 1.0, self._tiles.exponent + exponent).item()
+        sharpness = _sharpness(self._beta, self._tiles.exponent + exponent)
         rank_range(q, q + 1, self._store, scaled, sharpness, TAIL, self._ranks, self._value)
         gradient_range(q, q + 1, self._store, self._ranks, sharpness, self._gradient)
-        return float(self._value[q]), _times(self._gradient[q], self._beta, self._tiles.exponent)
+        return float(self._value[q]), _in_weights(self._gradient[q], self._beta, self._tiles.exponent)
 
 
 def _sum_hessians(sums: HessianSums, total: float, beta: float, exponent: int) -> Floats:
@@ -215,6 +215,18 @@ def _chunks_of(n_queries: int) -> tuple[Ints, Ints]:
     """Return where the chunks of queries begin, whose Hessians are summed apart, and the chunk of each query."""
     starts = np.linspace(0, n_queries, min(n_queries, _MOST_CHUNKS) + 1).astype(np.int64)
     return starts, np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+
+
+def _sharpness(beta: float, exponent: int) -> float:
+    """Return beta * 2**exponent, stopped at the greatest float64."""
+    return float(_times(np.float64(beta), 1.0, exponent)) if exponent else float(beta)
+
+
+def _in_weights(gradient: Floats, beta: float, exponent: int) -> Floats:
+    """Return the gradient in beta times the scores, as a kernel gives it, as one in the weights."""
+    if not exponent and beta <= _TAME:
+        return np.asarray(gradient * beta)
+    return _times(gradient, beta, exponent)
 
 
 def _times(numbers: Floats | np.float64, beta: float, exponent: int) -> Floats:

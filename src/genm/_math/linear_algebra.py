@@ -6,6 +6,7 @@ numpy's own (`sum`, which is the same everywhere) or that of a kernel's loop.
 """
 
 import math
+from functools import cache
 
 import numpy as np
 
@@ -89,15 +90,15 @@ def _row_products(low: int, high: int, left: Floats, right: Floats, out: Floats)
 def symmetric_eigen(matrix: Floats) -> tuple[Floats, Floats]:
     """Return the rising eigenvalues of a symmetric matrix and its eigenvectors as columns, by Jacobi's method."""
     values, vectors = np.array(matrix, np.float64, order="C"), np.eye(len(matrix))
-    _jacobi(values, vectors)
+    rotate_to_diagonal(values, vectors)
     found = np.diagonal(values)
     order = np.argsort(found, kind="stable")
     return found[order], vectors[:, order]
 
 
 @kernel
-def _jacobi(A: Floats, V: Floats) -> None:
-    """Turn A into a diagonal matrix by plane rotations; V takes part in them."""
+def rotate_to_diagonal(A: Floats, V: Floats) -> None:
+    """Turn A into a diagonal matrix by plane rotations (Jacobi); V takes part in them."""
     n = len(A)
     for _ in range(_SWEEPS):
         turned = False
@@ -124,6 +125,19 @@ def _jacobi(A: Floats, V: Floats) -> None:
                 A[p, q] = A[q, p] = 0.0
         if not turned:
             return
+
+
+@cache
+def sum_zero_basis(n: int) -> Floats:
+    """Return an orthonormal basis (n, n - 1) of the vectors that sum to 0 (Helmert's). Not to be changed."""
+    basis = np.tril(np.ones((n, n - 1)), -1)
+    for k in range(n - 1):
+        basis[:, k] = 0.0
+        basis[: k + 1, k] = 1.0
+        basis[k + 1, k] = -(k + 1.0)
+        basis[:, k] /= np.sqrt((k + 1.0) * (k + 2.0))
+    basis.flags.writeable = False
+    return basis
 
 
 def nonnegative_solution(matrix: Floats, right: Floats) -> Floats:

@@ -6,12 +6,13 @@ State in, state out: nothing is kept between calls.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 
+from genm._math import few_weights
 from genm._math.elementary import logarithms
-from genm._math.linear_algebra import dot, norm, product, symmetric_eigen, times
+from genm._math.few_weights import FEW
+from genm._math.linear_algebra import dot, norm, product, sum_zero_basis, symmetric_eigen, times
 from genm._typing import Bools, Floats
 
 Derivatives = Callable[[Floats], tuple[float, Floats, Floats]]
@@ -38,6 +39,8 @@ class Ascent:
 
 def project_to_simplex(point: Floats) -> Floats:
     """Return the nearest point (Euclidean) whose parts are >= 0 and sum to 1."""
+    if len(point) < FEW:
+        return np.array(few_weights.project(point.tolist()))
     down = np.sort(point)[::-1]
     excess = (np.cumsum(down) - 1.0) / np.arange(1, len(point) + 1)
     theta = excess[np.flatnonzero(down > excess)[-1]]
@@ -209,6 +212,8 @@ def quasi_newton(
 
 def _curved_step(alpha: Floats, g: Floats, curvature: Floats) -> Floats:
     free, step = _free(alpha, g), np.zeros_like(alpha)
+    if len(free) > 1 and free.all():
+        return _modified_newton_step(g, -curvature)
     if free.sum() > 1:
         step[free] = _modified_newton_step(g[free], -curvature[np.ix_(free, free)])
     return step
@@ -216,6 +221,8 @@ def _curved_step(alpha: Floats, g: Floats, curvature: Floats) -> Floats:
 
 def _bfgs(B: Floats, s: Floats, y: Floats) -> Floats:
     """Return the curvature B of a function updated by a step s and the change y of its gradient, kept positive."""
+    if len(s) < FEW:
+        return np.array(few_weights.updated_curvature(B.tolist(), s.tolist(), y.tolist()))
     y = y - y.mean()  # only directions that keep the sum matter
     Bs = times(B, s)
     sBs, sy = dot(s, Bs), dot(s, y)
@@ -236,25 +243,14 @@ def _free(alpha: Floats, g: Floats) -> Bools:
 
 def _modified_newton_step(g: Floats, H: Floats) -> Floats:
     """Return an ascent step within sum(step) = 0: Newton's, with every curvature counted as downward."""
-    basis = _sum_zero_basis(len(g))
+    if 1 < len(g) < FEW:
+        return np.array(few_weights.newton_step(g.tolist(), H.tolist(), _LONGEST_STEP))
+    basis = sum_zero_basis(len(g))
     curvature, directions = symmetric_eigen(product(product(basis.T, H), basis))
     size = np.maximum(np.abs(curvature), 1e-8 * max(1.0, float(np.abs(curvature).max(initial=0.0))))
     step = times(basis, times(directions, times(directions.T, times(basis.T, g)) / size))
     length = norm(step)
     return step if length <= _LONGEST_STEP else step * (_LONGEST_STEP / length)
-
-
-@cache
-def _sum_zero_basis(n: int) -> Floats:
-    """Return an orthonormal basis (n, n - 1) of the vectors that sum to 0 (Helmert's). Not to be changed."""
-    basis = np.tril(np.ones((n, n - 1)), -1)
-    for k in range(n - 1):
-        basis[:, k] = 0.0
-        basis[: k + 1, k] = 1.0
-        basis[k + 1, k] = -(k + 1.0)
-        basis[:, k] /= np.sqrt((k + 1.0) * (k + 2.0))
-    basis.flags.writeable = False
-    return basis
 
 
 def _line_search(value: Value, alpha: Floats, f: float, g: Floats, step: Floats) -> tuple[Floats | None, float]:

@@ -9,6 +9,7 @@ other labels, copies no scores. Taking some of the documents or rankers makes ne
 """
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -241,16 +242,18 @@ def mean(tiles: Tiles, per_query: Floats) -> Floats:
 
     Summed in an order that depends on the number of queries alone.
     """
-    weights = tiles.query_weights.reshape(-1, *([1] * (per_query.ndim - 1)))
+    weights = tiles.query_weights
+    if per_query.ndim > 1:
+        weights = weights.reshape(-1, *([1] * (per_query.ndim - 1)))
     return np.asarray(np.add.reduce(weights * per_query, axis=0) / tiles.total_weight)
 
 
 def scale_weights(tiles: Tiles, weights: Floats) -> tuple[Floats, int]:
     """Return the weights divided by 2**m, and m: 0 unless they are so great that fusing could overflow."""
     given = np.array(weights, np.float64)  # a copy: kernels are compiled for writable arrays only
-    if given.shape != (tiles.n_rankers,) or not np.isfinite(given).all():
+    if given.shape != (tiles.n_rankers,) or not all(map(math.isfinite, numbers := given.tolist())):
         raise InputError(f"weights must be {tiles.n_rankers} finite numbers; found {weights!r}.")
-    greatest = float(np.abs(given).max())
+    greatest = max(map(abs, numbers))
     exponent = int(np.frexp(greatest)[1]) if greatest > 2.0**100 else 0
     return (np.ldexp(given, -exponent), exponent) if exponent else (given, 0)
 
