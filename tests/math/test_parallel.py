@@ -78,11 +78,16 @@ class Kernel:
         self.script, self.folder = folder / "k.py", folder / "kept"
         self.script.write_text(KERNEL)
 
-    def call(self) -> tuple[float, int]:
-        """Load the kernel anew and call it; return its result and how often it was found on disk."""
+    def call(self, change: str = "") -> tuple[float, int]:
+        """Load the kernel anew and call it; return its result and how often it was found on disk.
+
+        `change` is written to the end of its file in between.
+        """
         spec = importlib.util.spec_from_file_location("k", self.script)
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
+        if change:
+            self.script.write_text(self.script.read_text() + change)
         return module.total(np.arange(4.0)), sum(module.total.stats.cache_hits.values())
 
 
@@ -104,6 +109,14 @@ def test_a_damaged_kernel_is_compiled_again(kernel: Kernel, suffix: str, damage:
     out, err = capfd.readouterr()
     # a server of another test may still write to this process's standard error
     assert (out, [line for line in err.splitlines() if "chttp2_transport" not in line]) == ("", [])
+
+
+def test_a_kernel_whose_file_changed_after_its_import_is_not_kept(kernel: Kernel) -> None:
+    """It would be taken for what the file says now."""
+    assert kernel.call(change="# another version\n") == (6.0, 0)
+    assert not list(kernel.folder.rglob("k.total*"))
+    assert kernel.call() == (6.0, 0)
+    assert kernel.call() == (6.0, 1)
 
 
 def test_a_kernel_that_cannot_be_kept_is_used(kernel: Kernel, monkeypatch, capfd) -> None:

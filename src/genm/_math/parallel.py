@@ -19,11 +19,13 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from functools import cache
 from hashlib import sha256
 from typing import IO, Any, Protocol, TypeVar, cast
 
 import numba
 import numpy as np
+from llvmlite.binding import parse_assembly, parse_bitcode
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.environment import Environment, lookup_environment
 from numba.core.runtime.nrt import rtsys
@@ -48,30 +50,95 @@ def kept(**options: Any) -> Callable[[F], F]:
     options = {"nogil": True, "error_model": "numpy", **options}
 
     def compile_later(function: F) -> F:
-        try:
-            dispatcher = numba.njit(cache=True, **options)(function)
-        except RuntimeError:  # "cannot cache function"
-            return cast("F", numba.njit(**options)(function))
-        cache = dispatcher._cache  # numba has no public way to change how a kernel is loaded
-        cache.__class__ = _QuickCache
-        cache._cache_file.__class__ = _CheckedCacheFile
+        dispatcher = numba.njit(**options)(function)
+        dispatcher._cache = _QuickCache(function)  # numba has no public way to change how a kernel is loaded
         return cast("F", dispatcher)
 
     return compile_later
 
 
+_FORMAT = ", symbols first"
+"""Files that other versions of genm wrote are left alone."""
+
+
 class _QuickCache(FunctionCache):
-    """The cache of a kernel, which loads a compiled kernel without loading the compiler.
+    """The cache of a kernel, which looks for its folder at first use and loads what is there without the compiler.
 
     numba prepares its compiler before it looks for a compiled kernel: it imports some 230 modules, scipy.linalg
-    among them, in .34 s. A compiled kernel needs only numba's memory allocator; compiling prepares the rest.
+    among them, in .34 s. A compiled kernel needs only numba's memory allocator; compiling prepares the rest. For
+    each kernel of an imported module numba tries to write to the folder, used or not.
     """
 
+    def __init__(self, function: Any) -> None:
+        self._py_func, self._stamp = function, _stamp_of(function)
+        self._has_folder: bool | None = None
+
+    def _open(self) -> bool:
+        """Find the folder of the kernel, once; tell whether there is one."""
+        if self._has_folder is None:
+            try:
+                super().__init__(self._py_func)
+            except RuntimeError:  # "cannot cache function"
+                self._has_folder = False
+            else:
+                self._cache_file.__class__ = _CheckedCacheFile
+                self._cache_file._version += _FORMAT
+                # a kernel whose file was changed after its import is not what the file says
+                self._has_folder = _stamp_of(self._py_func) == self._stamp
+        return self._has_folder
+
+    @property
+    def cache_path(self) -> str | None:
+        return self._cache_path if self._open() else None
+
     def load_overload(self, sig: Any, target_context: Any) -> Any:
+        if not self._open():
+            return None
         with _signals_wait():
             rtsys.initialize(target_context)
             with self._guard_against_spurious_io_errors():
                 return self._load_overload(sig, target_context)
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        if self._open():
+            super().save_overload(sig, data)
+
+    def flush(self) -> None:
+        if self._open():
+            super().flush()
+
+    def _load_overload(self, sig: Any, target_context: Any) -> Any:
+        codegen = target_context.codegen()
+        found = self._cache_file.load(self._index_key(sig, codegen))
+        if found is None:
+            return None
+        symbols, ((name, kind, (code, bitcode)), *rest) = found
+        codegen._engine._defined_symbols.update(symbols)
+        rebuilt = self._impl.rebuild(target_context, ((name, kind, (code, _no_bitcode())), *rest))
+        # What a kernel that calls this one is compiled with: hardly ever needed, and half the time of loading.
+        rebuilt.library._get_module_for_linking = cache(lambda: parse_bitcode(bitcode))
+        return rebuilt
+
+    def _save_overload(self, sig: Any, data: Any) -> None:
+        if not self._impl.check_cachable(data):
+            return
+        self._impl.locator.ensure_cache_path()
+        module = data.library._get_module_for_linking()
+        symbols = [x.name for x in (*module.functions, *module.global_variables) if not x.is_declaration]
+        self._cache_file.save(self._index_key(sig, data.codegen), (symbols, self._impl.reduce(data)))
+
+
+def _stamp_of(function: Any) -> tuple[int, int] | None:
+    """Return what tells versions of the function's file apart; None if there is no such file."""
+    with suppress(OSError):
+        state = os.stat(function.__code__.co_filename)
+        return state.st_mtime_ns, state.st_size
+    return None
+
+
+@cache
+def _no_bitcode() -> bytes:
+    return cast("bytes", parse_assembly("").as_bitcode())
 
 
 @contextmanager
