@@ -193,9 +193,12 @@ numbers = st.floats(-1e6, 1e6).map(lambda x: 0.0 if abs(x) < 1e-6 else x)
 def test_a_few_weights_take_the_same_steps_to_the_last_bit(n: int, data: st.DataObject) -> None:
     point, g, s, y = (np.array(data.draw(st.lists(numbers, min_size=n, max_size=n))) for _ in range(4))
     root = np.array(data.draw(st.lists(numbers, min_size=n * n, max_size=n * n))).reshape(n, n)
+    alpha = project_to_simplex(point)  # numbers far apart: most weights are 0
+    alpha = alpha if data.draw(st.booleans()) else np.full(n, 1.0 / n)
     calls = {
         "project": lambda: project_to_simplex(point),
         "step": lambda: simplex_optimizers._modified_newton_step(g, root + root.T),
+        "curved step": lambda: simplex_optimizers._curved_step(alpha, g, root @ root.T + np.eye(n)),
         "curvature": lambda: simplex_optimizers._bfgs(root @ root.T + np.eye(n), s, y),
     }
     quick = {name: call() for name, call in calls.items()}

@@ -46,6 +46,22 @@ def project(point: Numbers) -> list[float]:
     return [part / total for part in alpha]
 
 
+def curved_step(alpha: Numbers, g: Numbers, curvature: list[list[float]], longest: float) -> list[float]:
+    """Return the step of the weights that may move: those above 0, and those at 0 that want to rise."""
+    inside = [k for k, part in enumerate(alpha) if part > 1e-12]
+    total = 0.0
+    for k in inside:
+        total += g[k]
+    middle = total / len(inside)
+    free = [k for k, part in enumerate(alpha) if part > 1e-12 or g[k] > middle]
+    step = [0.0] * len(alpha)
+    if len(free) > 1:
+        H = [[-curvature[k][m] for m in free] for k in free]
+        for k, part in zip(free, newton_step([g[k] for k in free], H, longest), strict=True):
+            step[k] = part
+    return step
+
+
 def newton_step(g: Numbers, H: list[list[float]], longest: float) -> list[float]:
     """Return an ascent step within sum(step) = 0: Newton's, with every curvature counted as downward."""
     basis, identity = _sum_zero_basis(len(g))

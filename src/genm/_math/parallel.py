@@ -249,8 +249,11 @@ def over_ranges(work: Callable[[int, int], None], costs: Ints) -> None:
     n = len(costs)
     if n == 0:
         return
-    total = int(costs.sum())
-    if n == 1 or total < 20_000 or getattr(_worker, "busy", False) or (threads := n_threads()) == 1:
+    if n == 1 or getattr(_worker, "busy", False):
+        work(0, n)
+        return
+    total = int(np.add.reduce(costs))
+    if total < 20_000 or (threads := n_threads()) == 1:
         work(0, n)
         return
     pieces = min(n, 4 * threads)

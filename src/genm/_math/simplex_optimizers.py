@@ -211,9 +211,9 @@ def quasi_newton(
 
 
 def _curved_step(alpha: Floats, g: Floats, curvature: Floats) -> Floats:
+    if len(alpha) < FEW:
+        return np.array(few_weights.curved_step(alpha.tolist(), g.tolist(), curvature.tolist(), _LONGEST_STEP))
     free, step = _free(alpha, g), np.zeros_like(alpha)
-    if len(free) > 1 and free.all():
-        return _modified_newton_step(g, -curvature)
     if free.sum() > 1:
         step[free] = _modified_newton_step(g[free], -curvature[np.ix_(free, free)])
     return step
