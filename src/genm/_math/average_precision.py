@@ -18,16 +18,18 @@ from typing import NamedTuple
 import numpy as np
 
 from genm._math.average_precision_kernels import (
+    GRADIENTS,
+    IN_BLOCKS,
+    RANKS,
     HessianSums,
     Ranks,
     Store,
     _exact_range,
-    gradient_range,
     hessian_range,
     position_gradient_range,
     position_hessian_range,
     position_range,
-    rank_range,
+    smooth_range,
     top_range,
 )
 from genm._math.elementary import TAIL
@@ -42,6 +44,8 @@ _ROOM = 9
 """Places after a block's relevant documents: one for those below all of them, and what eight lanes reach."""
 _ROWS_PER_TILE = 3
 """Rows of 64 numbers kept for derivatives, on average; two are used for 15 relevant among 7,000 documents."""
+_RELEVANT_PER_TILE = 8
+"""Exponentials of relevant documents kept for derivatives, on average; seven are used there."""
 _NO_CHUNKS: Ints = np.zeros(0, np.int64)
 _GREATEST = np.finfo(np.float64).max
 _TAME = 1e60
@@ -90,15 +94,21 @@ def smooth_ap(
     starts, chunks = _chunks_of(n_queries) if order == 2 else (_NO_CHUNKS, _NO_CHUNKS)
     sums = HessianSums(np.zeros((max(len(starts) - 1, 0), n_rankers, n_rankers)), tiles.query_weights, chunks)
 
+    def smooth(low: int, high: int, ranks: Ranks, steps: int) -> None:
+        smooth_range(low, high, store, scaled, sharpness, reach, ranks, value, gradient, steps)
+
     def work(low: int, high: int) -> None:
+        if order < 2 and not smooth_j:
+            smooth(low, high, _memory_of_one(tiles, keep=order > 0), RANKS | GRADIENTS if order else RANKS)
+            return
         blocks, ranks = blocks_of(tiles, low, high, keep=order > 0)
         dR = np.empty((len(ranks.s) if order == 2 else 0, -(-(n_rankers + 1) // 8) * 8))
         for first, last in blocks:
-            rank_range(first, last, store, scaled, sharpness, reach, ranks, value)
+            smooth(first, last, ranks, RANKS | IN_BLOCKS)
             if smooth_j:
                 position_range(first, last, store, ranks, sharpness, value)
             if order == 1:
-                gradient_range(first, last, store, ranks, sharpness, gradient)
+                smooth(first, last, ranks, GRADIENTS | IN_BLOCKS)
             if order == 2:
                 hessian_range(first, last, store, ranks, sharpness, gradient, dR, sums)
             if smooth_j and order:
@@ -137,17 +147,15 @@ class QueryGradients:
 
     def __init__(self, tiles: Tiles, beta: float) -> None:
         self._tiles, self._beta, self._store = tiles, beta, store_of(tiles)
-        spans = (tiles.tile_spans, tiles.relevant_spans)
-        n_tiles, n = (int((span[:, 1] - span[:, 0]).max(initial=0)) for span in spans)
-        self._ranks = _working_memory(n_tiles, n, keep=True)
+        self._ranks = _memory_of_one(tiles, keep=True)
         self._value, self._gradient = np.empty(tiles.n_queries), np.empty((tiles.n_queries, tiles.n_rankers))
 
     def at(self, q: int, weights: Floats) -> tuple[float, Floats]:
         """Return the value of query q, and its gradient in the weights."""
         scaled, exponent = scale_weights(self._tiles, weights)
         sharpness = _sharpness(self._beta, self._tiles.exponent + exponent)
-        rank_range(q, q + 1, self._store, scaled, sharpness, TAIL, self._ranks, self._value)
-        gradient_range(q, q + 1, self._store, self._ranks, sharpness, self._gradient)
+        found = self._ranks, self._value, self._gradient
+        smooth_range(q, q + 1, self._store, scaled, sharpness, TAIL, *found, RANKS | GRADIENTS)
         return float(self._value[q]), _in_weights(self._gradient[q], self._beta, self._tiles.exponent)
 
 
@@ -190,12 +198,24 @@ def blocks_of(tiles: Tiles, low: int, high: int, *, keep: bool = False) -> tuple
     return blocks, _working_memory(n_tiles, n, keep=keep)
 
 
+def _memory_of_one(tiles: Tiles, *, keep: bool) -> Ranks:
+    """Return working memory for one query at a time, the greatest of all."""
+    found: tuple[int, int] | None = tiles.derived.get("greatest")
+    if found is None:
+        n_tiles, n = (
+            int((span[:, 1] - span[:, 0]).max(initial=0)) for span in (tiles.tile_spans, tiles.relevant_spans)
+        )
+        tiles.derived["greatest"] = found = n_tiles, n
+    return _working_memory(*found, keep=keep)
+
+
 def _working_memory(n_tiles: int, n: int, *, keep: bool) -> Ranks:
     """Return arrays for a block of so many tiles and relevant documents."""
     s, J, R, W = np.empty((4, n + _ROOM))
+    E, middles, cuts = np.empty((n_tiles, TILE)), np.empty(n_tiles), np.empty((n_tiles, 5), np.int64)
     G = np.empty((1 + (_ROWS_PER_TILE * n_tiles if keep else 0), TILE))
-    order, cuts = np.empty(n, np.int64), np.empty((n_tiles, 5), np.int64)
-    return Ranks(order, s, J, R, W, np.empty((n_tiles, 65)), cuts, G)
+    V = np.empty(n + _ROOM + (_RELEVANT_PER_TILE * n_tiles if keep else 0))
+    return Ranks(np.empty(n, np.int64), s, J, R, W, E, middles, cuts, G, V)
 
 
 def _cut_into_blocks(tiles: Tiles, low: int, high: int) -> tuple[list[tuple[int, int]], int, int]:

@@ -38,7 +38,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genm._math.elementary import STEEPEST, exponential
-from genm._math.lanes import fill, first, higher, highest, load, lower, lowest, store, total
+from genm._math.lanes import fill, first, higher, highest, load, lower, lowest, prefetch, store, total
 from genm._math.parallel import kernel, part
 from genm._math.sorting import sort_downwards
 from genm._typing import Codes, Floats, Ints
@@ -49,6 +49,9 @@ WIDEST = 100.0
 """Half the width of a tile, times b, up to which E and its fourth power fit."""
 
 WINDOW = 2.0
+
+RANKS, GRADIENTS, IN_BLOCKS = 1, 2, 4
+"""The steps of `smooth_range`; the last lets every query have its own places in `Ranks`."""
 
 
 @part()
@@ -91,6 +94,14 @@ def range_of(s: Floats) -> tuple[float, float]:
         x = load(s, d)
         least, greatest = lower(least, x), higher(greatest, x)
     return lowest(least), highest(greatest)
+
+
+@part()
+def prefetch_tile(scores: NDArray[np.floating], tile: int) -> None:
+    """Ask for the scores of a tile, so that they are in the cache when it is fused."""
+    n = 64 * scores.shape[1]
+    for at in range(tile * n, (tile + 1) * n, 64 // scores.itemsize):
+        prefetch(scores, at)
 
 
 @part()
@@ -146,7 +157,7 @@ class Store(NamedTuple):
 
 
 class Ranks(NamedTuple):
-    """What `rank_range` leaves for the derivatives: a block of queries, one after the other."""
+    """What the ranks leave for the derivatives: a query, or a block of queries one after the other."""
 
     order: Ints
     """Relevant documents in falling order, as places in their query's list."""
@@ -155,7 +166,9 @@ class Ranks(NamedTuple):
     R: Floats
     W: Floats
     E: Floats
-    """(tiles, 65): E, or s for a tile that is too wide; the last place is the middle m."""
+    """(tiles, 64): E, or s for a tile that is too wide."""
+    middles: Floats
+    """(tiles,): m."""
     cuts: Ints
     """(tiles, 5)."""
     G: Floats
@@ -163,13 +176,29 @@ class Ranks(NamedTuple):
 
     Derivatives read them again instead of dividing again. What has no row left goes to the last one and is computed
     anew; with a single row nothing is kept."""
+    V: Floats
+    """V or 1 / V of the relevant documents that each tile concerns, tile by tile (`raise_relevant`).
+
+    What has no room left goes to the last places, which are as many as s has, and is computed anew."""
+
+
+class Place(NamedTuple):
+    """Where a query begins in the arrays of `Ranks`."""
+
+    at: int
+    """Its first relevant document in s."""
+    tile: int
+    row: int
+    """Its first row of G."""
+    v: int
+    """Its first place in V."""
 
 
 @part()
 def pair_by_ratio(E: Floats, t: int, V: float, G: Floats, row: int) -> None:
-    """Set row of G to g of one relevant document and the 64 of tile t; 0 past the tile's end, where E is."""
+    """Set a row of G to g of one relevant document and the 64 of tile t; 0 past the tile's end, where E is."""
     for d in range(0, 64, 8):
-        x = load(E, 65 * t + d)
+        x = load(E, 64 * t + d)
         store(G, 64 * row + d, x / (x + V))
 
 
@@ -177,7 +206,7 @@ def pair_by_ratio(E: Floats, t: int, V: float, G: Floats, row: int) -> None:
 def pair_by_score(E: Floats, t: int, size: int, b: float, s_j: float, G: Floats, row: int) -> None:
     """Set a row of G to g of one relevant document and the 64 of tile t, which is too wide for ratios."""
     for d in range(0, 64, 8):
-        x = (load(E, 65 * t + d) - s_j) * b
+        x = (load(E, 64 * t + d) - s_j) * b
         x = exponential(higher(lower(x, fill(STEEPEST)), fill(-STEEPEST)))
         store(G, 64 * row + d, first(x / (x + 1.0), size - d))
 
@@ -186,7 +215,7 @@ def pair_by_score(E: Floats, t: int, size: int, b: float, s_j: float, G: Floats,
 def pair_again(
     E: Floats, t: int, size: int, b: float, s_j: float, V: float, wide: int, G: Floats, row: int
 ) -> None:
-    """Set a row of G to g as `rank_range` did."""
+    """Set a row of G to g as `_rank_query` did."""
     if wide:
         pair_by_score(E, t, size, b, s_j, G, row)
     else:
@@ -197,36 +226,44 @@ def pair_again(
 def invert_tile(E: Floats, t: int, size: int, G: Floats, row: int) -> None:
     """Set a row of G to 1 / E, 0 past the tile's end: for relevant documents that stand below it."""
     for d in range(0, 64, 8):
-        store(G, 64 * row + d, first(1.0 / load(E, 65 * t + d), size - d))
+        store(G, 64 * row + d, first(1.0 / load(E, 64 * t + d), size - d))
 
 
 @part()
-def _raise_tile(s: Floats, size: int, b: float, E: Floats, t: int) -> None:
-    """Set E of tile t from its fused scores; its middle is there already."""
-    middle = E[t, 64]
+def _raise_tile(s: Floats, size: int, b: float, middle: float, E: Floats, t: int) -> None:
+    """Set E of tile t from its fused scores."""
     for d in range(0, 64, 8):
-        store(E, 65 * t + d, first(exponential((load(s, d) - middle) * b), size - d))
+        store(E, 64 * t + d, first(exponential((load(s, d) - middle) * b), size - d))
 
 
 @part()
-def raise_relevant(s: Floats, b: float, middle: float, begin: int, above: int, stop: int, v: Floats) -> None:
-    """Set v_j to exp(b (m - s_j)) for the relevant documents begin:above, and to exp(b (s_j - m)) for above:stop.
+def place_in(V: Floats, v: int, n: int, room: int) -> int:
+    """Return where n numbers go that come at v: there, or to the last `room` places where that is too far."""
+    return v if v + n <= len(V) - room else len(V) - room
 
-    Eight at a time, so up to seven places after `stop` are read and written too; arrays have room for them.
+
+@part()
+def raise_relevant(
+    s: Floats, b: float, middle: float, begin: int, above: int, stop: int, V: Floats, place: int
+) -> None:
+    """Set V_j to exp(b (m - s_j)) for the relevant documents begin:above, and to exp(b (s_j - m)) for above:stop.
+
+    Document `begin` goes to `place`. Eight at a time, so up to seven places after `stop` are read and written too;
+    arrays have room for them.
     """
-    for j in range(begin, above, 8):
-        store(v, j, exponential((middle - load(s, j)) * b))
-    for j in range(above, stop, 8):
-        store(v, j, exponential((load(s, j) - middle) * b))
+    for j in range(begin, stop, 8):
+        x = (load(s, j) - middle) * b
+        store(V, place + j - begin, exponential(x - first(2.0 * x, above - j)))
 
 
 @part()
 def _add_series(
-    E: Floats, begins: int, sign: float, v: Floats, R: Floats, W: Floats, begin: int, stop: int
+    E: Floats, begins: int, sign: float, V: Floats, v: int, R: Floats, W: Floats, begin: int, stop: int
 ) -> None:
     """Add the series of sum_d g to R and of sum_d w to W, for the relevant documents begin:stop of one side.
 
-    Sign 1 and E: they stand above the tile. Sign -1 and 1 / E: below it. `begins` is where the tile's E lie.
+    Sign 1 and E: they stand above the tile. Sign -1 and 1 / E: below it. `begins` is where the tile's E lie, v + j
+    where V_j does.
     """
     l1, l2, l3, l4 = fill(0.0), fill(0.0), fill(0.0), fill(0.0)
     for d in range(0, 64, 8):
@@ -238,7 +275,7 @@ def _add_series(
         l4 += x2 * x2
     m1, m2, m3, m4 = total(l1), total(l2), total(l3), total(l4)
     for j in range(begin, stop, 8):
-        x, n = load(v, j), stop - j
+        x, n = load(V, v + j), stop - j
         store(R, j, load(R, j) + first(sign * x * (m1 - x * (m2 - x * (m3 - x * m4))), n))
         store(W, j, load(W, j) + first(x * (m1 - x * (2.0 * m2 - x * (3.0 * m3 - x * (4.0 * m4)))), n))
 
@@ -254,78 +291,91 @@ def _sums(G: Floats, row: int) -> tuple[float, float]:
     return total(sum_g), total(sum_w)
 
 
-@kernel
-def rank_range(
-    low: int, high: int, store: Store, weights: Floats, b: float, window: float, ranks: Ranks, values: Floats
-) -> None:
-    """Fill the block of ranks for the queries low:high, and their values."""
-    order, s, J, R, W, E, cuts, G = ranks
+@part()
+def _rank_query(
+    q: int,
+    place: Place,
+    store: Store,
+    weights: Floats,
+    b: float,
+    window: float,
+    ranks: Ranks,
+    values: Floats,
+    x: Floats,
+) -> Place:
+    """Fill the ranks of a query, and its value; return where the next query begins."""
+    order, s, J, R, W, E, middles, cuts, G, V = ranks
     scores, tile_low, tile_high, sizes = store.scores, store.low, store.high, store.sizes
-    tile_spans, relevant, spans, divisors = store.tile_spans, store.relevant, store.relevant_spans, store.divisors
-    x, v = np.empty(64), np.empty(len(s))
+    spans, tile_spans = store.relevant_spans, store.tile_spans
     near = NEAR if window > NEAR else window
-    zero = low - low  # an integer like any other: a plain 0 is a constant, for which callees are compiled again
-    at, t, rows, last = zero, zero, zero, len(G) - 1
-    for q in range(low, high):
-        begin, n = spans[q, 0], spans[q, 1] - spans[q, 0]
-        end = at + n
-        order_relevant(relevant, begin, n, weights, s, order, at)
-        for j in range(at, end + 1):  # one more than there are: for what no relevant document stands below
-            R[j], J[j], W[j] = 0.0, 0.0, 0.0
-        c0, c1, c2, c3 = at, at, at, at
-        for tile in range(tile_spans[q, 0], tile_spans[q, 1]):
-            size = sizes[tile]
+    at, t, rows, used = place
+    last, room = len(G) - 1, len(s)
+    n = spans[q, 1] - spans[q, 0]
+    end = at + n
+    order_relevant(store.relevant, spans[q, 0], n, weights, s, order, at)
+    for j in range(at, end + 1):  # one more than there are: for what no relevant document stands below
+        R[j], J[j], W[j] = 0.0, 0.0, 0.0
+    c0, c1, c2, c3 = at, at, at, at
+    inside = False  # what follows a tile that concerns relevant documents nearly always does so too: skip bounds
+    least, greatest = 0.0, 0.0
+    for tile in range(tile_spans[q, 0], tile_spans[q, 1]):
+        size = sizes[tile]
+        if not inside:
             least, greatest = bound_tile(tile_low, tile_high, tile, weights)
             c0 = first_below(s, c0, at, end, b, greatest, -window)
             c3 = first_below(s, c3, at, end, b, least, window)
-            if c0 < c3:
-                fuse_tile(scores, tile, weights, x)
-                least, greatest = range_of(x)
-                c0 = first_below(s, c0, at, end, b, greatest, -window)
-                c3 = first_below(s, c3, at, end, b, least, window)
-            J[c3] += size
-            wide = 0
-            if c0 < c3:
-                middle = 0.5 * least + 0.5 * greatest
-                E[t, 64] = middle
-                if b * (greatest - middle) > WIDEST:
-                    wide, c1, c2 = 1, c0, c3
-                    for d in range(64):
-                        E[t, d] = x[d]
+        if inside or c0 < c3:
+            fuse_tile(scores, tile, weights, x)
+            least, greatest = range_of(x)
+            prefetch_tile(scores, tile + 1)
+            c0 = first_below(s, c0, at, end, b, greatest, -window)
+            c3 = first_below(s, c3, at, end, b, least, window)
+        J[c3] += size
+        inside, wide = c0 < c3, 0
+        if inside:
+            middle = 0.5 * least + 0.5 * greatest
+            middles[t] = middle
+            v = 0
+            if b * (greatest - middle) > WIDEST:
+                wide, c1, c2 = 1, c0, c3
+                for d in range(64):
+                    E[t, d] = x[d]
+            else:
+                _raise_tile(x, size, b, middle, E, t)
+                c1 = first_below(s, c1, c0, c3, b, greatest, -near)
+                c2 = first_below(s, c2, c1, c3, b, least, near)
+                v = place_in(V, used, c3 - c0, room) - c0
+                used += c3 - c0
+                raise_relevant(s, b, middle, c0, c1, c3, V, v + c0)
+            if c0 < c1:
+                _add_series(E, 64 * t, 1.0, V, v, R, W, c0, c1)
+            if c2 < c3:
+                row = min(rows, last)
+                rows += 1
+                invert_tile(E, t, size, G, row)
+                _add_series(G, 64 * row, -1.0, V, v, R, W, c2, c3)
+                for j in range(c2, c3):
+                    R[j] += size
+            for j in range(c1, c2):
+                row = min(rows, last)
+                rows += 1
+                if wide:
+                    pair_by_score(E, t, size, b, s[j], G, row)
                 else:
-                    _raise_tile(x, size, b, E, t)
-                    c1 = first_below(s, c1, c0, c3, b, greatest, -near)
-                    c2 = first_below(s, c2, c1, c3, b, least, near)
-                    raise_relevant(s, b, middle, c0, c1, c3, v)
-                if c0 < c1:
-                    _add_series(E, 65 * t, 1.0, v, R, W, c0, c1)
-                if c2 < c3:
-                    row = min(rows, last)
-                    rows += 1
-                    invert_tile(E, t, size, G, row)
-                    _add_series(G, 64 * row, -1.0, v, R, W, c2, c3)
-                    for j in range(c2, c3):
-                        R[j] += size
-                for j in range(c1, c2):
-                    row = min(rows, last)
-                    rows += 1
-                    if wide:
-                        pair_by_score(E, t, size, b, s[j], G, row)
-                    else:
-                        pair_by_ratio(E, t, v[j], G, row)
-                    sum_g, sum_w = _sums(G, row)
-                    R[j] += sum_g
-                    W[j] += sum_w
-            cuts[t, 0], cuts[t, 1], cuts[t, 2], cuts[t, 3], cuts[t, 4] = c0, c1, c2, c3, wide
-            t += 1
-        above, mean = 0.0, 0.0
-        for j in range(at, end):
-            above += J[j]
-            R[j] += 0.5 + above  # 1, less the half that a document counts against itself
-            J[j] = 1.0 + j - at
-            mean += J[j] / R[j]
-        values[q] = mean / divisors[q]
-        at = end
+                    pair_by_ratio(E, t, V[v + j], G, row)
+                sum_g, sum_w = _sums(G, row)
+                R[j] += sum_g
+                W[j] += sum_w
+        cuts[t, 0], cuts[t, 1], cuts[t, 2], cuts[t, 3], cuts[t, 4] = c0, c1, c2, c3, wide
+        t += 1
+    above, mean = 0.0, 0.0
+    for j in range(at, end):
+        above += J[j]
+        R[j] += 0.5 + above  # 1, less the half that a document counts against itself
+        J[j] = 1.0 + j - at
+        mean += J[j] / R[j]
+    values[q] = mean / store.divisors[q]
+    return Place(end, t, rows, used)
 
 
 @part()
@@ -445,11 +495,14 @@ def top_range(low: int, high: int, store: Store, weights: Floats, found: Codes) 
 
 
 @part()
-def _spread_series(E: Floats, begins: int, v: Floats, C: Floats, begin: int, stop: int, u: Floats) -> None:
-    """Add the series of sum_j C_j w to u, for the relevant documents begin:stop; the tile's E lie at `begins`."""
+def _spread_series(E: Floats, begins: int, V: Floats, v: int, C: Floats, begin: int, stop: int, u: Floats) -> None:
+    """Add the series of sum_j C_j w to u, for the relevant documents begin:stop.
+
+    The tile's E lie at `begins`, V_j at v + j.
+    """
     a1, a2, a3, a4 = 0.0, 0.0, 0.0, 0.0
     for j in range(begin, stop):
-        x, c = v[j], C[j]
+        x, c = V[v + j], C[j]
         a1 += c * x
         a2 += 2.0 * c * x * x
         a3 += 3.0 * c * x * x * x
@@ -497,11 +550,20 @@ def mean_relevant(relevant: NDArray[np.floating], begin: int, n: int, shift: Flo
         shift[k] = shift[k] / n if n > 0 else 0.0
 
 
-@kernel
-def gradient_range(low: int, high: int, store: Store, ranks: Ranks, b: float, gradients: Floats) -> None:
-    """Fill the gradients of the queries low:high: sum_j C_j sum_d w (X_j - X_d) / n_relevant."""
-    u, shift = np.empty(64), np.empty(gradients.shape[1])
-    order, s, J, R, W, E, cuts, G = ranks
+@part()
+def _differentiate_query(
+    q: int,
+    place: Place,
+    store: Store,
+    ranks: Ranks,
+    b: float,
+    gradients: Floats,
+    C: Floats,
+    u: Floats,
+    shift: Floats,
+) -> Place:
+    """Fill the gradient of a query, sum_j C_j sum_d w (X_j - X_d) / n_relevant; return where the next begins."""
+    order, s, J, R, W, E, middles, cuts, G, V = ranks
     scores, sizes, tile_spans, relevant, spans = (
         store.scores,
         store.sizes,
@@ -509,47 +571,81 @@ def gradient_range(low: int, high: int, store: Store, ranks: Ranks, b: float, gr
         store.relevant,
         store.relevant_spans,
     )
-    C, v = np.empty(len(s)), np.empty(len(s))
+    at, t, rows, used = place
+    last, room = len(G) - 1, len(s)
+    first, n = spans[q, 0], spans[q, 1] - spans[q, 0]
+    mean_relevant(relevant, first, n, shift)
+    for k in range(len(shift)):
+        gradients[q, k] = 0.0
+    for j in range(at, at + n):
+        C[j] = J[j] / (R[j] * R[j])
+    for tile in range(tile_spans[q, 0], tile_spans[q, 1]):
+        c0, c1, c2, c3, wide = cuts[t, 0], cuts[t, 1], cuts[t, 2], cuts[t, 3], cuts[t, 4]
+        if c0 < c3:
+            size = sizes[tile]
+            for d in range(64):
+                u[d] = 0.0
+            v = 0
+            if not wide:
+                v = place_in(V, used, c3 - c0, room) - c0
+                if v + c0 == len(V) - room:
+                    raise_relevant(s, b, middles[t], c0, c1, c3, V, v + c0)
+                used += c3 - c0
+            if c0 < c1:
+                _spread_series(E, 64 * t, V, v, C, c0, c1, u)
+            if c2 < c3:
+                row = min(rows, last)
+                rows += 1
+                if row == last:
+                    invert_tile(E, t, size, G, row)
+                _spread_series(G, 64 * row, V, v, C, c2, c3, u)
+            for j in range(c1, c2):
+                row = min(rows, last)
+                rows += 1
+                if row == last:
+                    pair_again(E, t, size, b, s[j], V[v + j], wide, G, row)
+                _add_slope(G, row, C[j], u)
+            _take_dots(u, scores, tile, shift, gradients, q)
+        t += 1
+    for j in range(at, at + n):
+        c = W[j] * C[j]
+        for k in range(len(shift)):
+            gradients[q, k] += c * (relevant[first + order[j], k] - shift[k])
+    for k in range(len(shift)):
+        gradients[q, k] /= store.divisors[q]
+    return Place(at + n, t, rows, used)
+
+
+@kernel
+def smooth_range(
+    low: int,
+    high: int,
+    store: Store,
+    weights: Floats,
+    b: float,
+    window: float,
+    ranks: Ranks,
+    values: Floats,
+    gradients: Floats,
+    steps: int,
+) -> None:
+    """Fill what `steps` asks for of the queries low:high: RANKS and values, GRADIENTS from ranks, or both.
+
+    A query takes the places of the one before, and its scores are still in the cache when its gradient needs them.
+    IN_BLOCKS, all of them stay in `ranks` for another kernel, or came from there.
+    """
+    x, u = np.empty(64), np.empty(64)
+    C, shift = np.empty(len(ranks.s)), np.empty(len(weights))
     zero = low - low  # an integer like any other: a plain 0 is a constant, for which callees are compiled again
-    at, t, rows, last = zero, zero, zero, len(G) - 1
+    place = Place(zero, zero, zero, zero)
     for q in range(low, high):
-        first, n = spans[q, 0], spans[q, 1] - spans[q, 0]
-        mean_relevant(relevant, first, n, shift)
-        for k in range(len(shift)):
-            gradients[q, k] = 0.0
-        for j in range(at, at + n):
-            C[j] = J[j] / (R[j] * R[j])
-        for tile in range(tile_spans[q, 0], tile_spans[q, 1]):
-            c0, c1, c2, c3 = cuts[t, 0], cuts[t, 1], cuts[t, 2], cuts[t, 3]
-            if c0 < c3:
-                size, middle = sizes[tile], E[t, 64]
-                for d in range(64):
-                    u[d] = 0.0
-                if not cuts[t, 4]:
-                    raise_relevant(s, b, middle, c0, c1, c3, v)
-                if c0 < c1:
-                    _spread_series(E, 65 * t, v, C, c0, c1, u)
-                if c2 < c3:
-                    row = min(rows, last)
-                    rows += 1
-                    if row == last:
-                        invert_tile(E, t, size, G, row)
-                    _spread_series(G, 64 * row, v, C, c2, c3, u)
-                for j in range(c1, c2):
-                    row = min(rows, last)
-                    rows += 1
-                    if row == last:
-                        pair_again(E, t, size, b, s[j], v[j], cuts[t, 4], G, row)
-                    _add_slope(G, row, C[j], u)
-                _take_dots(u, scores, tile, shift, gradients, q)
-            t += 1
-        for j in range(at, at + n):
-            c = W[j] * C[j]
-            for k in range(len(shift)):
-                gradients[q, k] += c * (relevant[first + order[j], k] - shift[k])
-        for k in range(len(shift)):
-            gradients[q, k] /= store.divisors[q]
-        at += n
+        after = place
+        if steps & RANKS:
+            after = _rank_query(q, place, store, weights, b, window, ranks, values, x)
+        if steps & GRADIENTS:
+            after = _differentiate_query(q, place, store, ranks, b, gradients, C, u, shift)
+        if steps & IN_BLOCKS:
+            place = after
 
 
 class HessianSums(NamedTuple):
@@ -656,18 +752,18 @@ def hessian_range(
     """
     hessians, query_weights, chunks = sums
     P = dR
-    order, s, J, R, E, cuts, G = ranks.order, ranks.s, ranks.J, ranks.R, ranks.E, ranks.cuts, ranks.G
+    order, s, J, R, _, E, middles, cuts, G, V = ranks
     scores, sizes, tile_spans = store.scores, store.sizes, store.tile_spans
     relevant, spans = store.relevant, store.relevant_spans
     n_rankers = gradients.shape[1]
     g, h, u = np.empty(64), np.empty(64), np.empty(64)
     X, moments = np.empty((n_rankers + 1, 64)), np.zeros((4, P.shape[1]))
     shift, x, H = np.empty(n_rankers), np.empty(n_rankers), np.empty((n_rankers, n_rankers))
-    T, v = np.empty(P.shape), np.empty(len(s))
+    T, room = np.empty(P.shape), len(s)
     for d in range(64):
         X[n_rankers, d] = 1.0
     zero = low - low  # an integer like any other: a plain 0 is a constant, for which callees are compiled again
-    at, t, rows, last = zero, zero, zero, len(G) - 1
+    at, t, rows, used, last = zero, zero, zero, zero, len(G) - 1
     for q in range(low, high):
         first, n = spans[q, 0], spans[q, 1] - spans[q, 0]
         mean_relevant(relevant, first, n, shift)
@@ -681,10 +777,14 @@ def hessian_range(
         for tile in range(tile_spans[q, 0], tile_spans[q, 1]):
             c0, c1, c2, c3 = cuts[t, 0], cuts[t, 1], cuts[t, 2], cuts[t, 3]
             if c0 < c3:
-                size, middle = sizes[tile], E[t, 64]
+                size = sizes[tile]
                 _centre(scores, tile, shift, X)
+                v = 0
                 if not cuts[t, 4]:
-                    raise_relevant(s, b, middle, c0, c1, c3, v)
+                    v = place_in(V, used, c3 - c0, room) - c0
+                    if v + c0 == len(V) - room:
+                        raise_relevant(s, b, middles[t], c0, c1, c3, V, v + c0)
+                    used += c3 - c0
                 for d in range(64):
                     u[d] = 0.0
                 row = last
@@ -698,10 +798,10 @@ def hessian_range(
                                 invert_tile(E, t, size, G, row)
                             _sum_moments(G, 64 * row, X, moments)
                         else:
-                            _sum_moments(E, 65 * t, X, moments)
+                            _sum_moments(E, 64 * t, X, moments)
                         a1, a2, a3, a4 = 0.0, 0.0, 0.0, 0.0
                         for j in range(begin, stop):
-                            y, c = v[j], sign * J[j] / (R[j] * R[j])
+                            y, c = V[v + j], sign * J[j] / (R[j] * R[j])
                             _add_series_moments(y, sign, moments, P, T, j)
                             a1 += c * y
                             a2 += 4.0 * c * y * y
@@ -710,12 +810,12 @@ def hessian_range(
                         if side:
                             spread_powers(G, 64 * row, a1, a2, a3, a4, u)
                         else:
-                            spread_powers(E, 65 * t, a1, a2, a3, a4, u)
+                            spread_powers(E, 64 * t, a1, a2, a3, a4, u)
                 for j in range(c1, c2):
                     row = min(rows, last)
                     rows += 1
                     if row == last:
-                        pair_again(E, t, size, b, s[j], v[j], cuts[t, 4], G, row)
+                        pair_again(E, t, size, b, s[j], V[v + j], cuts[t, 4], G, row)
                     _add_pairs(G, row, g, h, J[j] / (R[j] * R[j]), X, P, T, j, u)
                 _take_squares(u, X, h, H)
             t += 1

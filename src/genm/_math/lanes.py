@@ -16,6 +16,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.core.typing.templates import ConcreteTemplate, infer_global, signature
 from numba.extending import intrinsic, lower_builtin, models, register_model
 
@@ -23,6 +24,7 @@ WIDTH = 8
 
 _VECTOR = ir.VectorType(ir.DoubleType(), WIDTH)
 _INTEGERS = ir.VectorType(ir.IntType(64), WIDTH)
+_BYTES = ir.IntType(8).as_pointer()
 
 
 class LanesType(types.Type):
@@ -114,6 +116,24 @@ def _store(_typing: Any, array: Any, offset: Any, lanes: Any) -> Any:
         return context.get_dummy_value()
 
     return types.none(array, offset, lanes), generate
+
+
+@intrinsic
+def _prefetch(_typing: Any, array: Any, offset: Any) -> Any:
+    if not _is_row(array) or not isinstance(offset, types.Integer):
+        return None
+
+    def generate(context: Any, builder: Any, called: Any, arguments: Any) -> Any:
+        offset = context.cast(builder, arguments[1], called.args[1], types.intp)
+        data = context.make_array(called.args[0])(context, builder, arguments[0]).data
+        place = builder.bitcast(builder.gep(data, [offset]), _BYTES)
+        number = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [_BYTES, number, number, number])
+        ask = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        builder.call(ask, [place, *(ir.Constant(number, n) for n in (0, 3, 1))])  # to read; keep; data
+        return context.get_dummy_value()
+
+    return types.none(array, offset), generate
 
 
 @intrinsic
@@ -227,6 +247,8 @@ load: Callable[[Any, int], Lanes] = cast("Any", _load)
 """load(array, offset): the eight numbers from `offset` on in the memory of a contiguous float array."""
 store: Callable[[Any, int, Lanes], None] = cast("Any", _store)
 """store(array, offset, lanes): write them there."""
+prefetch: Callable[[Any, int], None] = cast("Any", _prefetch)
+"""prefetch(array, offset): ask for the memory around that place, which may lie past the end; changes no result."""
 fill: Callable[[float], Lanes] = cast("Any", _fill)
 """fill(number): eight times the same."""
 total: Callable[[Lanes], float] = cast("Any", _total)

@@ -41,7 +41,7 @@ def _is_cached(exact: bool) -> bool:
     if exact:
         from genm._math.exact.bound_kernels import explore as last
     else:
-        from genm._math.average_precision_kernels import rank_range as last
+        from genm._math.average_precision_kernels import smooth_range as last
     folder = last.stats.cache_path
     module = last.py_func.__module__.rpartition(".")[2]
     # without a folder nothing is cached, and the work of another process would be lost

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from genm._math.average_precision import blocks_of, store_of
-from genm._math.average_precision_kernels import rank_range, windowed_range
+from genm._math.average_precision_kernels import IN_BLOCKS, RANKS, smooth_range, windowed_range
 from genm._math.elementary import TAIL
 from genm._math.parallel import over_ranges
 from genm._math.simplex_optimizers import Ascent, Watch, as_distribution
@@ -53,11 +53,12 @@ def windowed(tiles: Tiles, weights: Floats, beta: float) -> Windowed:
     given, n_queries, n_rankers = np.array(weights, np.float64), tiles.n_queries, tiles.n_rankers
     store, value = store_of(tiles), np.empty(n_queries)
     gradients, hessians = np.zeros((n_queries, 2, n_rankers)), np.zeros((n_queries, 3, n_rankers, n_rankers))
+    no_gradients = np.empty((0, n_rankers))
 
     def work(low: int, high: int) -> None:
         blocks, ranks = blocks_of(tiles, low, high)
         for first, last in blocks:
-            rank_range(first, last, store, given, beta, TAIL, ranks, value)
+            smooth_range(first, last, store, given, beta, TAIL, ranks, value, no_gradients, RANKS | IN_BLOCKS)
             windowed_range(first, last, store, given, beta, ranks, gradients, hessians)
 
     over_ranges(work, tiles.costs)
