@@ -2,6 +2,7 @@
 
 import itertools
 
+import numba
 import numpy as np
 import oracles
 import pytest
@@ -14,8 +15,10 @@ from genm._math.average_precision import (
     exact_ranks,
     smooth_ap,
     smooth_ap_one,
+    store_of,
     top_positions,
 )
+from genm._math.average_precision_kernels import bound_tile, make_bounds
 from genm._math.fusion import weighted_sum
 from genm._math.tiles import build_tiles, mean, relabel, take
 from genm.errors import InputError
@@ -364,13 +367,17 @@ def test_three_tied_documents_by_hand():
     lengths=st.lists(st.integers(0, 300), min_size=1, max_size=6),
     n_rankers=st.sampled_from([1, 2, 4]),
     levels=st.sampled_from([1, 2, 3, 10, 10**9]),
-    sign=st.sampled_from(["positive", "any", "zero"]),
+    kind=st.sampled_from(["positive", "any", "zero", "equal", "nearly equal"]),
 )
-def test_equals_sorting_with_and_without_ties(seed, lengths, n_rankers, levels, sign):
+def test_equals_sorting_with_and_without_ties(seed, lengths, n_rankers, levels, kind):
     starts, scores, relevant, n_relevant, rng = made(seed, lengths, n_rankers, levels)
-    weights = {"positive": rng.random(n_rankers), "any": rng.normal(size=n_rankers), "zero": np.zeros(n_rankers)}[
-        sign
-    ]
+    weights = {
+        "positive": rng.random(n_rankers),
+        "any": rng.normal(size=n_rankers),
+        "zero": np.zeros(n_rankers),
+        "equal": np.full(n_rankers, 1.0 / n_rankers),
+        "nearly equal": np.full(n_rankers, 0.3) + rng.normal(size=n_rankers) * 1e-16,
+    }[kind]
     tiles = build_tiles(starts, scores, relevant, n_relevant)
     np.testing.assert_array_equal(
         exact_ap(tiles, weights), by_sorting(starts, scores, relevant, n_relevant, weights)
@@ -400,6 +407,45 @@ def test_the_best_documents_are_those_of_a_stable_sort(seed, lengths, levels, n,
     for q, (first, last) in enumerate(itertools.pairwise(starts)):
         best = np.argsort(-fused[first:last], kind="stable")[:n].tolist()
         assert found[q].tolist() == best + [-1] * (n - len(best))
+
+
+@numba.njit
+def bounds_of(store, weights, found):
+    bounds = make_bounds(store, weights)
+    for tile in range(len(found)):
+        found[tile, 0], found[tile, 1] = bound_tile(bounds, tile)
+    return bounds.level
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    seed=st.integers(0, 10_000),
+    n_rankers=st.integers(1, 9),
+    size=st.sampled_from([1e-318, 1e-200, 1.0, 1e200]),
+    apart=st.sampled_from([0.0, 1e-17, 1e-3, 1.0]),
+    dtype=st.sampled_from([np.float64, np.float32]),
+)
+def test_no_fused_score_is_outside_the_bounds_of_its_tile(seed, n_rankers, size, apart, dtype):
+    rng = np.random.default_rng(seed)
+    scores = size * rng.normal(size=(300, n_rankers)) * 10.0 ** rng.integers(-8, 1, n_rankers)
+    tiles = build_tiles(np.array([0, 300]), scores, np.zeros(300, bool), np.array([0]), dtype=dtype)
+    weights = np.full(n_rankers, 1.0 / n_rankers) + apart * rng.normal(size=n_rankers)
+    found = np.empty((len(tiles.scores), 2))
+    level = bounds_of(store_of(tiles), weights, found)
+    assert level > 0.0 or apart > 0.0
+    for tile, (least, greatest) in enumerate(found):
+        fused = weighted_sum(np.ascontiguousarray(tiles.scores[tile].T, np.float64), weights)
+        assert least <= fused.min()
+        assert greatest >= fused.max()
+
+
+def test_equal_weights_have_bounds_as_narrow_as_the_tile():
+    rng = np.random.default_rng(2)
+    tiles = build_tiles(np.array([0, 6400]), rng.random((6400, 4)), np.zeros(6400, bool), np.array([0]))
+    found = np.empty((100, 2))
+    bounds_of(store_of(tiles), np.full(4, 0.25), found)
+    fused = tiles.scores.mean(axis=1)
+    np.testing.assert_allclose(found, np.stack((fused.min(axis=1), fused.max(axis=1)), axis=1), atol=1e-12)
 
 
 def test_equals_the_slow_reading_of_p1():

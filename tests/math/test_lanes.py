@@ -41,6 +41,12 @@ def filled(number, out):
 
 
 @numba.njit
+def fetched(a, offset, out):
+    lanes.prefetch(a, offset)
+    lanes.store(out, 0, lanes.load(a, 0))
+
+
+@numba.njit
 def raised(a, out):
     lanes.store(out, 0, exponential(lanes.load(a, 0)))
 
@@ -72,6 +78,14 @@ def test_fill():
     out = np.empty(8)
     filled(2.5, out)
     assert out.tolist() == [2.5] * 8
+
+
+@pytest.mark.parametrize("offset", [0, 8, 10_000_000])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_memory_may_be_asked_for_anywhere(offset, dtype):
+    out = np.empty(8)
+    fetched(np.arange(8, dtype=dtype), offset, out)
+    assert out.tolist() == list(range(8))
 
 
 def test_single_precision_is_widened():

@@ -54,6 +54,8 @@ def test_bounds_are_those_of_the_documents(lengths, seed):
     for t, size in enumerate(tiles.sizes):
         np.testing.assert_array_equal(tiles.low[t], tiles.scores[t, :, :size].min(axis=1))
         np.testing.assert_array_equal(tiles.high[t], tiles.scores[t, :, :size].max(axis=1))
+        sums = tiles.scores[t, :, :size].sum(axis=0)
+        np.testing.assert_array_equal(tiles.sums[t], [sums.min(), sums.max()])
 
 
 def test_places_past_the_end_repeat_the_last_document():
@@ -96,6 +98,7 @@ def test_some_rankers_keep_documents_and_order():
     assert (some.relevant_scores == tiles.relevant_scores[:, [2, 0]]).all()
     assert (some.low == some.scores.min(axis=2)).all()
     assert (some.high == some.scores.max(axis=2)).all()
+    assert len(some.sums) == 0  # the documents are sorted by the sum over all rankers
     assert some.position is tiles.position
     assert some.scores.flags.c_contiguous
 

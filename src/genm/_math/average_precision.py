@@ -182,6 +182,8 @@ def store_of(tiles: Tiles) -> Store:
         tiles.relevant_tile,
         tiles.relevant_spans,
         tiles.n_relevant,
+        tiles.sums,
+        float(max(tiles.high.max(initial=0.0), -tiles.low.min(initial=0.0))),
         np.maximum(tiles.n_relevant, 1).astype(np.float64),
     )
     return found

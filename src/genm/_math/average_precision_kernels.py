@@ -50,6 +50,11 @@ WIDEST = 100.0
 
 WINDOW = 2.0
 
+ROUNDING = 2.0**-48
+"""The rounding of bounds and fused scores, per ranker, relative to weights times scores: 2^-53, some 16 times."""
+LEAST = 1e-300
+"""More than the rounding of numbers too small to have all their digits."""
+
 RANKS, GRADIENTS, IN_BLOCKS = 1, 2, 4
 """The steps of `smooth_range`; the last lets every query have its own places in `Ranks`."""
 
@@ -64,26 +69,6 @@ def fuse_tile(scores: NDArray[np.floating], tile: int, weights: Floats, s: Float
         weight, begins = weights[k], begins + 64
         for d in range(0, 64, 8):
             store(s, d, load(s, d) + weight * load(scores, begins + d))
-
-
-@part()
-def bound_tile(
-    low: NDArray[np.floating], high: NDArray[np.floating], tile: int, weights: Floats
-) -> tuple[float, float]:
-    """Return numbers between which all fused scores of the tile lie.
-
-    Rounding never turns an order around, and the sum runs as in `fuse_tile`, so this holds to the last bit.
-    """
-    least, greatest = 0.0, 0.0
-    for k in range(len(weights)):
-        weight = weights[k]
-        if weight >= 0.0:
-            least += weight * low[tile, k]
-            greatest += weight * high[tile, k]
-        else:
-            least += weight * high[tile, k]
-            greatest += weight * low[tile, k]
-    return least, greatest
 
 
 @part()
@@ -152,8 +137,71 @@ class Store(NamedTuple):
     relevant_tile: Ints
     relevant_spans: Ints
     n_relevant: Ints
+    sums: Floats
+    """(tiles, 2), or (0, 2) where they are not known."""
+    greatest: float
+    """The greatest size of any score."""
     divisors: Floats
     """What each query's sum of smoothed terms is divided by: the number of relevant documents, at least 1."""
+
+
+class Bounds(NamedTuple):
+    """What bounds the fused scores of a tile without reading it.
+
+    Documents are sorted by the sum of their scores, so that a tile's sums lie close together and the scores of each
+    ranker do not. Weights are cut into a level that all of them share, times the sum, and the rest, times scores.
+    """
+
+    low: NDArray[np.floating]
+    high: NDArray[np.floating]
+    sums: Floats
+    weights: Floats
+    """What each weight is above the level."""
+    level: float
+    slack: float
+    """More than all roundings of the bounds and of the fused scores together."""
+
+
+@part()
+def make_bounds(store: Store, weights: Floats) -> Bounds:
+    """Return bounds with the level from which the weights differ least; it is 0 where sums are not known."""
+    level, slack, n_rankers = 0.0, 0.0, len(weights)
+    above, size, least = np.empty(n_rankers), 0.0, np.inf
+    for k in range(n_rankers):
+        size += abs(weights[k])
+    for k in range(n_rankers if len(store.sums) else 0):
+        apart = 0.0
+        for other in range(n_rankers):
+            apart += abs(weights[other] - weights[k])
+        if apart < least and weights[k] > 0.0:
+            level, least = weights[k], apart
+    if level > 0.0:
+        slack = (n_rankers + 2) * (ROUNDING * size * store.greatest + LEAST)
+    for k in range(n_rankers):
+        above[k] = weights[k] - level
+    return Bounds(store.low, store.high, store.sums, above, level, slack)
+
+
+@part()
+def bound_tile(bounds: Bounds, tile: int) -> tuple[float, float]:
+    """Return numbers between which all fused scores of the tile lie.
+
+    Without a level there is no slack: rounding never turns an order around, and the sum runs as in `fuse_tile`.
+    """
+    low, high, sums, weights, level, slack = bounds
+    least, greatest = -slack, slack
+    if level > 0.0:
+        least += level * sums[tile, 0]
+        greatest += level * sums[tile, 1]
+    for k in range(len(weights)):
+        weight = weights[k]
+        if weight >= 0.0:
+            least += weight * low[tile, k]
+            greatest += weight * high[tile, k]
+        else:
+            least += weight * high[tile, k]
+            greatest += weight * low[tile, k]
+    return least, greatest
 
 
 class Ranks(NamedTuple):
@@ -301,12 +349,12 @@ def _rank_query(
     window: float,
     ranks: Ranks,
     values: Floats,
+    bounds: Bounds,
     x: Floats,
 ) -> Place:
     """Fill the ranks of a query, and its value; return where the next query begins."""
     order, s, J, R, W, E, middles, cuts, G, V = ranks
-    scores, tile_low, tile_high, sizes = store.scores, store.low, store.high, store.sizes
-    spans, tile_spans = store.relevant_spans, store.tile_spans
+    scores, sizes, spans, tile_spans = store.scores, store.sizes, store.relevant_spans, store.tile_spans
     near = NEAR if window > NEAR else window
     at, t, rows, used = place
     last, room = len(G) - 1, len(s)
@@ -321,7 +369,7 @@ def _rank_query(
     for tile in range(tile_spans[q, 0], tile_spans[q, 1]):
         size = sizes[tile]
         if not inside:
-            least, greatest = bound_tile(tile_low, tile_high, tile, weights)
+            least, greatest = bound_tile(bounds, tile)
             c0 = first_below(s, c0, at, end, b, greatest, -window)
             c3 = first_below(s, c3, at, end, b, least, window)
         if inside or c0 < c3:
@@ -402,14 +450,7 @@ def _exact_range(
     low: int, high: int, store: Store, weights: Floats, values: Floats, starts: Ints, ranks: Ints
 ) -> None:
     """Fill the values and ranks of the queries low:high."""
-    scores, tile_low, tile_high, sizes, position, tile_spans = (
-        store.scores,
-        store.low,
-        store.high,
-        store.sizes,
-        store.position,
-        store.tile_spans,
-    )
+    scores, sizes, position, tile_spans = store.scores, store.sizes, store.position, store.tile_spans
     relevant, relevant_position, relevant_tile, spans = (
         store.relevant,
         store.relevant_position,
@@ -423,6 +464,7 @@ def _exact_range(
     s, order, x = np.empty(most), np.empty(most, np.int64), np.empty(64)
     before, below = np.empty(most + 1, np.int64), np.empty(most + 1, np.int64)
     zero = low - low  # an integer like any other: a plain 0 is a constant, for which callees are compiled again
+    bounds = make_bounds(store, weights)
     for q in range(low, high):
         first, n = spans[q, 0], spans[q, 1] - spans[q, 0]
         values[q] = 0.0
@@ -433,7 +475,7 @@ def _exact_range(
             before[j], below[j] = 0, 0
         c0, c3 = zero, zero
         for tile in range(tile_spans[q, 0], tile_spans[q, 1]):
-            least, greatest = bound_tile(tile_low, tile_high, tile, weights)
+            least, greatest = bound_tile(bounds, tile)
             c0 = first_below(s, c0, zero, n, 1.0, greatest, 0.0)
             while c0 > 0 and s[c0 - 1] == greatest:  # ties with the tile's best have to be looked at
                 c0 -= 1
@@ -470,13 +512,13 @@ def top_range(low: int, high: int, store: Store, weights: Floats, found: Codes) 
 
     By fused score downwards, ties by position upwards. A tile is read only if its bound reaches the last of them.
     """
-    scores, tile_low, tile_high, sizes = store.scores, store.low, store.high, store.sizes
+    scores, sizes, bounds = store.scores, store.sizes, make_bounds(store, weights)
     position, tile_spans, most = store.position, store.tile_spans, found.shape[1]
     x, best, place = np.empty(64), np.empty(most), np.empty(most, np.int32)
     for q in range(low, high):
         n = 0
         for tile in range(tile_spans[q, 0], tile_spans[q, 1]):
-            _, greatest = bound_tile(tile_low, tile_high, tile, weights)
+            _, greatest = bound_tile(bounds, tile)
             if n == most and greatest < best[n - 1]:
                 continue
             fuse_tile(scores, tile, weights, x)
@@ -637,11 +679,11 @@ def smooth_range(
     x, u = np.empty(64), np.empty(64)
     C, shift = np.empty(len(ranks.s)), np.empty(len(weights))
     zero = low - low  # an integer like any other: a plain 0 is a constant, for which callees are compiled again
-    place = Place(zero, zero, zero, zero)
+    place, bounds = Place(zero, zero, zero, zero), make_bounds(store, weights)
     for q in range(low, high):
         after = place
         if steps & RANKS:
-            after = _rank_query(q, place, store, weights, b, window, ranks, values, x)
+            after = _rank_query(q, place, store, weights, b, window, ranks, values, bounds, x)
         if steps & GRADIENTS:
             after = _differentiate_query(q, place, store, ranks, b, gradients, C, u, shift)
         if steps & IN_BLOCKS:
@@ -914,7 +956,7 @@ def windowed_range(
     low: int, high: int, store: Store, weights: Floats, b: float, ranks: Ranks, gradients: Floats, hessians: Floats
 ) -> None:
     """Add what the queries low:high give; their ranks are there already."""
-    scores, tile_low, tile_high, sizes = store.scores, store.low, store.high, store.sizes
+    scores, sizes, bounds = store.scores, store.sizes, make_bounds(store, weights)
     relevant, spans, tile_spans = store.relevant, store.relevant_spans, store.tile_spans
     K = len(weights)
     x, D = np.empty(64), np.empty(K)
@@ -928,7 +970,7 @@ def windowed_range(
         G_kl[at:end] = 0.0
         c0, c3 = at, at
         for tile in range(tile_spans[q, 0], tile_spans[q, 1]):
-            least, greatest = bound_tile(tile_low, tile_high, tile, weights)
+            least, greatest = bound_tile(bounds, tile)
             c0 = first_below(ranks.s, c0, at, end, b, greatest, -WINDOW)
             c3 = first_below(ranks.s, c3, at, end, b, least, WINDOW)
             if c0 >= c3:

@@ -24,6 +24,9 @@ from genm.errors import InputError
 TILE = 64
 """Documents in a tile."""
 
+NO_SUMS: Floats = np.empty((0, 2))
+"""Where the order of the documents says little about their sums."""
+
 _MOST_SORTED_BY_INSERTION = 192
 """Documents up to which a query is sorted by insertion, in a compiled loop over queries."""
 _ROWS_AT_ONCE = 1 << 16
@@ -42,6 +45,8 @@ class Tiles:
     """(tiles, K) least score in the tile."""
     high: NDArray[np.floating]
     """(tiles, K) greatest score in the tile."""
+    sums: Floats
+    """(tiles, 2) least and greatest unweighted sum of a document's scores in the tile; (0, 2) if not known."""
     sizes: Ints
     """(tiles,) documents in the tile, 64 except for a query's last one."""
     position: Codes
@@ -122,6 +127,7 @@ def build_tiles(
         scores=np.empty((n_tiles, n_rankers, TILE), dtype),
         low=np.empty((n_tiles, n_rankers), dtype),
         high=np.empty((n_tiles, n_rankers), dtype),
+        sums=np.empty((n_tiles, 2)),
         sizes=np.full(n_tiles, TILE, np.int64),
         position=np.empty((n_tiles, TILE), np.int32),
         tile_spans=np.stack((tile_starts[:-1], tile_starts[1:]), axis=1),
@@ -233,6 +239,7 @@ def take_rankers(tiles: Tiles, columns: Sequence[int]) -> Tiles:
         scores=np.ascontiguousarray(scores),
         low=np.ascontiguousarray(tiles.low[:, own]),
         high=np.ascontiguousarray(tiles.high[:, own]),
+        sums=NO_SUMS,
         relevant_scores=np.ascontiguousarray(relevant),
     )
 
@@ -306,6 +313,7 @@ def _fill(tiles: Tiles, scores: Floats, first: int, last: int) -> None:
         places = np.ascontiguousarray(tiles.tile_spans[first:last, 0])
         stored_in = tiles.scores, tiles.low, tiles.high, tiles.position
         _fill_short(0, last - first, starts, falling, np.ascontiguousarray(block), places, *stored_in)
+        _sum_tiles(tiles, first, last)
         return
     tile, stop = int(tiles.tile_spans[first, 0]), int(tiles.tile_spans[last - 1, 1])
     source = np.zeros((stop - tile) * TILE, np.int64)
@@ -322,6 +330,14 @@ def _fill(tiles: Tiles, scores: Floats, first: int, last: int) -> None:
         own[slot : slot + high - low] = order
     rows = np.require(block, np.float64, ("C", "W"))
     _store_tiles(source, rows, tiles.scores[tile:stop], tiles.low[tile:stop], tiles.high[tile:stop])
+    _sum_tiles(tiles, first, last)
+
+
+def _sum_tiles(tiles: Tiles, first: int, last: int) -> None:
+    """Store the range of sums in each tile of the queries first:last."""
+    tile, stop = int(tiles.tile_spans[first, 0]), int(tiles.tile_spans[last - 1, 1])
+    sums = tiles.scores[tile:stop].sum(axis=1, dtype=np.float64)
+    tiles.sums[tile:stop, 0], tiles.sums[tile:stop, 1] = sums.min(axis=1), sums.max(axis=1)
 
 
 def _row_sums(block: Floats) -> Floats:
@@ -476,6 +492,7 @@ class Thinner:
             scores=scores,
             low=scores.min(axis=2),
             high=scores.max(axis=2),
+            sums=NO_SUMS,
             sizes=sizes,
             position=position.reshape(n_tiles, TILE),
             tile_spans=np.stack((tile_starts[:-1], tile_starts[1:]), axis=1),

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from genm._math.average_precision import smooth_ap
 from genm._math.linear_algebra import dot, norm, times, weighted_mean
 from genm._math.parallel import over_items
-from genm._math.tiles import Tiles
+from genm._math.tiles import NO_SUMS, Tiles
 from genm._typing import Floats
 from genm.align import Aligned
 from genm.evaluate import AlignedEvaluator, MeasureLike, parse_measure
@@ -112,6 +112,7 @@ class _Design:
             scores=tiles.scores * by_tile[:, :, None],
             low=tiles.low * by_tile,
             high=tiles.high * by_tile,
+            sums=NO_SUMS,
             relevant_scores=tiles.relevant_scores * weights[self._query_of_relevant],
         )
 

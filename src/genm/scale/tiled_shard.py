@@ -83,7 +83,8 @@ class TiledShard:
     @property
     def nbytes(self) -> int:
         """Bytes of memory: those of the tiles and, for other measures than average precision, of the scores."""
-        arrays = (self.tiles.scores, self.tiles.position, self.tiles.low, self.tiles.high, self._judged)
+        tiles = self.tiles
+        arrays = (tiles.scores, tiles.position, tiles.low, tiles.high, tiles.sums, self._judged)
         own = 0 if self._own is None else self._own.nbytes
         return sum(array.nbytes for array in arrays) + self._measured_bytes + own
 
