@@ -407,8 +407,9 @@ def ranked_run(
         order = rank_order(starts, score, settled)
         doc, score = doc[order], score[order]
     if (state > 0).any():
-        query = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-        same = (score[1:] == score[:-1]) & (query[1:] == query[:-1])
+        same = score[1:] == score[:-1]
+        inner = starts[(starts > 0) & (starts < len(score))]
+        same[inner - 1] = False  # the last row of a query and the first of the next
         tied = np.zeros(len(score), np.bool_)
         tied[1:] |= same
         tied[:-1] |= same

@@ -118,10 +118,11 @@ def array(text: str) -> np.ndarray:
 
 
 @settings(deadline=None, max_examples=100)
-@given(st.lists(line, max_size=12), st.booleans(), st.sampled_from([1, 7, 40, 1 << 20]))
-def test_columns_are_those_of_split(parts: list[str], last_end: bool, chunk: int) -> None:
+@given(st.lists(line, max_size=12), st.booleans(), st.sampled_from([1, 7, 40, 1 << 20]), st.booleans())
+def test_columns_are_those_of_split(parts: list[str], last_end: bool, chunk: int, followed: bool) -> None:
     content = "".join(parts)
     content = content if last_end else content.rstrip("\r\n")
+    content += f"\n#{'x' * 100}" if followed else ""  # text is searched 64 bytes at a time while there are so many
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(trec, "CHUNK", chunk)
         parsed = parse_lines(array(content), RUN, lambda done: None)

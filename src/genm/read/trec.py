@@ -18,6 +18,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from genm._math.byte_search import WIDTH, bits_of, blanks, leading_zeros, trailing_zeros
 from genm._math.parallel import kernel, over_ranges, part
 from genm.ids import Ids, intern
 from genm.progress import Progress
@@ -39,12 +40,18 @@ _0, _1, _3, _9 = (np.uint64(i) for i in (0, 1, 3, 9))
 _HALF, _LOW_HALF = np.uint64(32), np.uint64(0xFFFFFFFF)
 _TEN = np.uint64(10)
 _HIDDEN, _TOP = np.uint64(1 << 52), np.uint64(1 << 63)
-_WORD, _WORD_LIMIT = np.uint64(16), np.uint64(1 << 48)
+_EXACT = np.uint64(1 << 53)
+"""Integers up to here are float64 numbers."""
+_EXACT_POWERS = np.array([10.0**n for n in range(23)])
+"""The powers of ten that are float64 numbers."""
+_FEW = np.uint64(18)
+"""Bytes of a number whose digits fit 64 bits."""
 
 T = TypeVar("T", bound=np.generic)
 
 CHUNK = 1 << 20
 _ROUND = 64  # chunks between two reports of progress
+_SEARCHED = np.uint64(WIDTH)
 _MOST_COLUMNS = 16  # the rest of a line with so many columns is skipped
 _ROWS, _SEGMENTS, _DOUBTS, _COMMENTS, _AGAINST, _FIRST_AGAINST = range(6)
 _SIGN, _ZERO, _ONE, _LONG = np.uint64(1 << 63), np.uint64(0), np.uint64(1), np.uint64(18)
@@ -129,13 +136,8 @@ def _rounded(digits: np.uint64, exponent: int, powers: NDArray[np.uint64]) -> np
     """Return the bits of digits * 10^exponent rounded to float64, or UNDECIDED; digits is not 0."""
     if exponent < LOWEST or exponent > HIGHEST:
         return UNDECIDED
-    zeros, x = 0, digits
-    while x < _WORD_LIMIT:
-        x <<= _WORD
-        zeros += 16
-    while x < _TOP:
-        x <<= _1
-        zeros += 1
+    zeros = leading_zeros(digits)
+    x = digits << zeros
     high, low = _product(x, powers[exponent - LOWEST, 0])
     if high & np.uint64(0x1FF) == np.uint64(0x1FF):
         # Near a rounding boundary: use the second word of the power too.
@@ -149,7 +151,7 @@ def _rounded(digits: np.uint64, exponent: int, powers: NDArray[np.uint64]) -> np
     shift = top + np.uint64(9)
     mantissa = high >> shift
     # floor(exponent * log2(10)) + 63, in integers
-    power = ((217706 * exponent) >> 16) + 63 + np.int64(top) - zeros + 1023
+    power = ((217706 * exponent) >> 16) + 63 + np.int64(top) - np.int64(zeros) + 1023
     if power <= 0:
         return UNDECIDED
     exact = low <= _1 and -4 <= exponent <= 23
@@ -162,6 +164,34 @@ def _rounded(digits: np.uint64, exponent: int, powers: NDArray[np.uint64]) -> np
     if power >= 2047:
         return UNDECIDED
     return (mantissa & ~_HIDDEN) | (np.uint64(power) << np.uint64(52))
+
+
+@part()
+def short_decimal_bits(text: NDArray[np.uint8], begin: np.uint64, end: np.uint64) -> np.uint64:
+    """Return the bits of the float64 nearest to text[begin:end] if it has few digits and no exponent, or UNDECIDED.
+
+    The digits and the power of ten are exact then, and one division rounds correctly (Clinger, 1990).
+    """
+    i = begin
+    sign = _TOP if text[i] == 45 else _0
+    if text[i] == 45 or text[i] == 43:
+        i += _1
+    digits, fraction, n_after, n = _0, _0, _0, end - i
+    if n > _FEW:
+        return UNDECIDED
+    while i < end:
+        c = np.uint64(text[i]) - np.uint64(48)
+        if c <= _9:
+            digits = digits * _TEN + c
+            n_after += fraction
+        elif text[i] == 46 and fraction == _0:
+            fraction = _1
+        else:
+            return UNDECIDED
+        i += _1
+    if n == fraction or digits > _EXACT:
+        return UNDECIDED
+    return sign | bits_of(np.float64(digits) / _EXACT_POWERS[n_after])
 
 
 @part()
@@ -230,7 +260,9 @@ def read_decimals(
     """Write the bits of the numbers text[at:at + length]; an empty piece is UNDECIDED."""
     for i in range(low, high):
         begin, end = np.uint64(at[i]), np.uint64(at[i] + length[i])
-        bits[i] = UNDECIDED if begin == end else decimal_bits(text, begin, end, powers)
+        bits[i] = UNDECIDED if begin == end else short_decimal_bits(text, begin, end)
+        if bits[i] == UNDECIDED and begin < end:
+            bits[i] = decimal_bits(text, begin, end, powers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,6 +387,71 @@ def _count_lines(
 
 
 @kernel
+def _split_regular(
+    text: NDArray[np.uint8], line: np.uint64, begins: NDArray[np.uint64], ends: NDArray[np.uint64]
+) -> tuple[int, np.uint64]:
+    """Find the columns of a line with one space between them; return how many, and where the next line begins.
+
+    0 columns: the line is another one, or the text ends soon after it.
+    """
+    size = np.uint64(len(text))
+    if line + _SEARCHED > size:
+        return 0, line
+    base, begin, found, n = line, line, blanks(text, line), 0
+    while n < _MOST_COLUMNS:
+        while found == _ZERO:
+            base += _SEARCHED
+            if base + _SEARCHED > size:
+                return 0, line
+            found = blanks(text, base)
+        stop = base + trailing_zeros(found)
+        if stop == begin:
+            return 0, line
+        begins[n], ends[n] = begin, stop
+        n += 1
+        begin = stop + _ONE
+        if text[stop] == 10:
+            return n, begin
+        if text[stop] != 32:
+            return 0, line
+        found &= found - _ONE
+    return 0, line
+
+
+@kernel
+def _split_any(
+    text: NDArray[np.uint8],
+    line: np.uint64,
+    end: np.uint64,
+    begins: NDArray[np.uint64],
+    ends: NDArray[np.uint64],
+) -> tuple[int, np.uint64, bool]:
+    """Find the columns of a line; return how many, where the next line begins, and whether all of it is text.
+
+    One step per column: white space, then a token of bytes above the space character.
+    """
+    i, n, clean = line, 0, True
+    while True:
+        while i < end and (text[i] == 32 or text[i] == 9 or 11 <= text[i] <= 13):
+            i += _ONE
+        if i >= end or text[i] == 10:
+            break
+        begin = i
+        while i < end and text[i] > 32:
+            i += _ONE
+        if i == begin:
+            clean = False  # a control character
+            i += _ONE
+        begins[n], ends[n] = begin, i
+        n += 1
+        if n == _MOST_COLUMNS:
+            while i < end and text[i] != 10:
+                i += _ONE
+            break
+    return n, i + _ONE, clean
+
+
+@kernel
 def _parse_chunks(
     text: NDArray[np.uint8],
     cuts: NDArray[np.int64],
@@ -381,26 +478,10 @@ def _parse_chunks(
         # Positions are unsigned, so the compiler need not handle negative indices at every byte.
         i, end = np.uint64(cuts[chunk]), np.uint64(cuts[chunk + 1])
         while i < end:
-            line, n, clean = i, 0, True
-            # One step per column: white space, then a token of bytes above the space character.
-            while True:
-                while i < end and (text[i] == 32 or text[i] == 9 or 11 <= text[i] <= 13):
-                    i += _ONE
-                if i >= end or text[i] == 10:
-                    break
-                begin = i
-                while i < end and text[i] > 32:
-                    i += _ONE
-                if i == begin:
-                    clean = False  # a control character
-                    i += _ONE
-                begins[n], ends[n] = begin, i
-                n += 1
-                if n == _MOST_COLUMNS:
-                    while i < end and text[i] != 10:
-                        i += _ONE
-                    break
-            i += _ONE
+            line, clean = i, True
+            n, i = _split_regular(text, line, begins, ends)
+            if n == 0:
+                n, i, clean = _split_any(text, line, end, begins, ends)
             if n == 0:
                 continue
             if text[line] == 35:
@@ -423,7 +504,9 @@ def _parse_chunks(
                 last_rank = np.int64(-1)
             query, query_end = begins[0], ends[0]
             doc_at[row], doc_length[row] = begins[doc], ends[doc] - begins[doc]
-            number = decimal_bits(text, begins[value], ends[value], powers)
+            number = short_decimal_bits(text, begins[value], ends[value])
+            if number == UNDECIDED:
+                number = decimal_bits(text, begins[value], ends[value], powers)
             bits[row] = number
             if number == UNDECIDED or more:
                 doubt_at[doubt], doubt_row[doubt] = line, row
