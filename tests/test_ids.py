@@ -1,5 +1,7 @@
 """Tables of ids behave as lists, dictionaries and sorts of Python strings do."""
 
+import string
+
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -36,6 +38,7 @@ def test_codes_follow_first_appearance(strings: list[str]) -> None:
 @given(st.lists(id_texts, unique=True))
 @example(["a\0", "a", "a\0\0", ""])
 @example([f"shared-prefix-{i:010d}{tail}" for i in (12, 3, 400) for tail in ("", "x", "xyz1234567", "\0")])
+@example([f"{i * 37 % 300:03d}-{string.ascii_letters}-{i % 7}{'!' * (i % 5)}" for i in range(300)])
 def test_byte_order_is_the_order_of_strings(strings: list[str]) -> None:
     order = byte_order(Ids.of(strings))
     assert [strings[i] for i in order] == sorted(strings, key=str.encode)

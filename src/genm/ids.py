@@ -14,12 +14,15 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from genm._math.byte_search import load_word, reversed_bytes, store_word
 from genm._math.parallel import kernel, over_ranges
 
 _BLOCK = 1 << 16
 _PART = 1 << 14  # ids per hash table: small enough for a core's cache
 _SHORT = 7  # the hash of an id of up to this many bytes is unique, so the text need not be compared
 _ONE, _BYTE, _HALF = np.uint64(1), np.uint64(8), np.uint64(32)
+_WORD = 8
+_SEVEN_BYTES = np.uint64(56)
 _LOW63 = np.uint64((1 << 63) - 1)
 _MIX_1, _MIX_2 = np.uint64(0x2545F4914F6CDD1D), np.uint64(0x5851F42D4C957F2D)
 
@@ -80,26 +83,54 @@ def intern(
 def byte_order(ids: Ids) -> NDArray[np.int32]:
     """Return the codes in ascending order of their ids."""
     text, starts = _plain(ids.text), ids.starts
-    order = np.arange(len(ids), dtype=np.int32)
-    rows, group = np.arange(len(ids)), np.zeros(len(ids), np.int32)
-    skip = _common_prefix(ids)
+    order, same, skip = _order_of_beginnings(text, starts, _common_prefix(ids))
+    tied, group = _groups(same)
+    rows = np.flatnonzero(tied)
     while len(rows):
         codes = order[rows]
         keys = _sort_keys(text, starts, codes, skip)
-        by = np.lexsort((keys, group)) if group[-1] else np.argsort(keys)  # equal keys are sorted below
+        by = np.lexsort((keys, group))
         codes, keys, group = codes[by], keys[by], group[by]
         order[rows] = codes
         # Ids with the same seven bytes and more bytes after them are sorted again, group by group.
         same = (keys[1:] == keys[:-1]) & (group[1:] == group[:-1]) & (keys[1:] & np.uint64(255) == np.uint64(8))
-        tied = np.zeros(len(rows), np.bool_)
-        tied[1:] |= same
-        tied[:-1] |= same
-        begins = tied.copy()
-        begins[1:] &= ~same
-        group = np.cumsum(begins, dtype=np.int32)[tied] - np.int32(1)
+        tied, group = _groups(same)
         rows = rows[tied]
         skip += _SHORT
     return order
+
+
+def _order_of_beginnings(
+    text: NDArray[np.uint8], starts: NDArray[np.int64], skip: int
+) -> tuple[NDArray[np.int32], NDArray[np.bool_], int]:
+    """Sort ids by some bytes after the first `skip`; return also which neighbours tie, and the bytes seen then.
+
+    The bytes that occur are numbered, so that more of them fit a word, with the id's code in its lowest bits: numpy
+    sorts numbers in a third of the time that it takes to sort by them.
+    """
+    n = len(starts) - 1
+    occur = np.zeros(256, np.bool_)
+    _mark_bytes(text, occur)
+    number = np.cumsum(occur).astype(np.uint64)  # 0 is the end of an id
+    width, code_bits = int(number[-1]).bit_length(), max(n - 1, 1).bit_length()
+    n_bytes = (64 - code_bits) // max(width, 1)
+    packed, cuts = np.empty(n, np.uint64), _blocks(n)
+    sizes = np.array([skip, n_bytes, width, code_bits])
+    over_ranges(lambda a, b: _pack(text, starts, number, sizes, packed, cuts[a], cuts[b]), np.diff(cuts))
+    packed.sort()
+    order = (packed & np.uint64((1 << code_bits) - 1)).astype(np.int32)
+    packed >>= np.uint64(code_bits)
+    return order, packed[1:] == packed[:-1], skip + n_bytes
+
+
+def _groups(same: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], NDArray[np.int32]]:
+    """Return which rows tie with a neighbour, and the number of the group of each of these; same: with the next."""
+    tied = np.zeros(len(same) + 1, np.bool_)
+    tied[1:] |= same
+    tied[:-1] |= same
+    begins = tied.copy()
+    begins[1:] &= ~same
+    return tied, np.cumsum(begins, dtype=np.int32)[tied] - np.int32(1)
 
 
 def hashes_of(ids: Ids) -> NDArray[np.uint64]:
@@ -236,6 +267,42 @@ def _first_equal(text: NDArray[np.uint8], at: NDArray[np.int64], length: NDArray
 
 
 @kernel
+def _mark_bytes(text: NDArray[np.uint8], occur: NDArray[np.bool_]) -> None:
+    for i in range(len(text)):
+        occur[text[i]] = True
+
+
+@kernel
+def _pack(
+    text: NDArray[np.uint8],
+    starts: NDArray[np.int64],
+    number: NDArray[np.uint64],
+    sizes: NDArray[np.int64],
+    packed: NDArray[np.uint64],
+    low: int,
+    high: int,
+) -> None:
+    """Write the numbers of an id's bytes after the first `skip`, and its code."""
+    skip, n_bytes, width, code_bits = sizes[0], sizes[1], np.uint64(sizes[2]), np.uint64(sizes[3])
+    for i in range(low, high):
+        at, end, x = starts[i] + skip, starts[i + 1], np.uint64(0)
+        for j in range(at, at + n_bytes):
+            x = (x << width) | (number[text[j]] if j < end else np.uint64(0))
+        packed[i] = (x << code_bits) | np.uint64(i)
+
+
+@kernel
+def _leading_bytes(text: NDArray[np.uint8], at: int, n: int) -> np.uint64:
+    """Return text[at:at + n], up to 8 bytes, as one number: the first byte is the most significant."""
+    if n > 0 and at + _WORD <= len(text):
+        return reversed_bytes(load_word(text, at)) >> (_BYTE * np.uint64(_WORD - n))
+    x = np.uint64(0)
+    for j in range(at, at + n):
+        x = (x << _BYTE) | np.uint64(text[j])
+    return x
+
+
+@kernel
 def _write_keys(
     text: NDArray[np.uint8],
     starts: NDArray[np.int64],
@@ -250,11 +317,8 @@ def _write_keys(
         a = starts[codes[i]] + skip
         n = starts[codes[i] + 1] - a
         n = 8 if n > _SHORT else n if n > 0 else 0
-        key, shift = np.uint64(n), np.uint64(56)
-        for j in range(a, a + n if n < 8 else a + _SHORT):
-            key |= np.uint64(text[j]) << shift
-            shift -= _BYTE
-        keys[i] = key
+        held = min(n, _SHORT)
+        keys[i] = np.uint64(n) | _leading_bytes(text, a, held) << (_SEVEN_BYTES - _BYTE * np.uint64(held)) << _BYTE
 
 
 @kernel
@@ -279,10 +343,17 @@ def _copy(
     low: int,
     high: int,
 ) -> None:
+    """Copy the pieces low:high; whole words may write into the pieces after them, which come later."""
+    end = starts[high]
     for i in range(low, high):
         shift = at[i] - starts[i]
-        for j in range(starts[i], starts[i + 1]):
+        j, stop = starts[i], starts[i + 1]
+        while j < stop and j + _WORD <= end and j + _WORD + shift <= len(text):
+            store_word(out, j, load_word(text, j + shift))
+            j += _WORD
+        while j < stop:
             out[j] = text[j + shift]
+            j += 1
 
 
 @kernel
@@ -305,20 +376,15 @@ def _hash(
         for i in range(cuts[block], cuts[block + 1]):
             a, n = at[i], length[i]
             if n <= _SHORT:
-                x = np.uint64(n)
-                for j in range(a, a + n):
-                    x = (x << _BYTE) | np.uint64(text[j])
+                x = np.uint64(n) << (_BYTE * np.uint64(n)) | _leading_bytes(text, a, n)
                 x = (x * _MIX_1) & _LOW63
                 x ^= x >> _HALF
                 x = ((x * _MIX_2) & _LOW63) << _ONE
             else:
-                x, word = np.uint64(n) * _MIX_1, np.uint64(0)
-                for j in range(n):
-                    word = (word << _BYTE) | np.uint64(text[a + j])
-                    if j & 7 == 7 or j == n - 1:
-                        x = (x ^ word) * _MIX_2
-                        x ^= x >> _HALF
-                        word = np.uint64(0)
+                x = np.uint64(n) * _MIX_1
+                for j in range(0, n, _WORD):
+                    x = (x ^ _leading_bytes(text, a + j, min(n - j, _WORD))) * _MIX_2
+                    x ^= x >> _HALF
                 x = (x * _MIX_1) | _ONE
             hashes[i] = x
             counts[block, (x >> _ONE) & parts] += 1
@@ -343,6 +409,21 @@ def _deal(
             places[block, part] = place + 1
             dealt[place] = hashes[i]
             rows[place] = i
+
+
+@kernel
+def _equal(text: NDArray[np.uint8], a: int, b: int, n: int) -> bool:
+    """Tell whether two pieces of n bytes are the same."""
+    j = 0
+    while j + _WORD <= n:
+        if load_word(text, a + j) != load_word(text, b + j):
+            return False
+        j += _WORD
+    while j < n:
+        if text[a + j] != text[b + j]:
+            return False
+        j += 1
+    return True
 
 
 @kernel
@@ -376,10 +457,7 @@ def _match(
                 if dealt[begin + slots[s] - 1] == h:
                     same = h & _ONE == 0 or length[other] == length[row]
                     if same and h & _ONE:
-                        j = 0
-                        while j < length[row] and text[at[row] + j] == text[at[other] + j]:
-                            j += 1
-                        same = j == length[row]
+                        same = _equal(text, at[row], at[other], length[row])
                     if same:
                         first[row] = other
                         break

@@ -186,7 +186,7 @@ def normalizers_for(
 
 def negative_columns(raw: NDArray[np.float64], retrieved: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Return which rankers gave a negative score."""
-    return np.array([bool((raw[:, k] < 0.0)[retrieved[:, k]].any()) for k in range(raw.shape[1])], np.bool_)
+    return np.asarray(((raw < 0.0) & retrieved).any(axis=0), np.bool_)
 
 
 def normalizers_by_sign(
