@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genm._math.byte_search import load_word, reversed_bytes, store_word
-from genm._math.parallel import kernel, over_ranges
+from genm._math.parallel import kernel, over_ranges, part
 
 _BLOCK = 1 << 16
 _PART = 1 << 14  # ids per hash table: small enough for a core's cache
@@ -291,7 +291,7 @@ def _pack(
         packed[i] = (x << code_bits) | np.uint64(i)
 
 
-@kernel
+@part()
 def _leading_bytes(text: NDArray[np.uint8], at: int, n: int) -> np.uint64:
     """Return text[at:at + n], up to 8 bytes, as one number: the first byte is the most significant."""
     if n > 0 and at + _WORD <= len(text):
@@ -404,14 +404,14 @@ def _deal(
     parts = np.uint64(places.shape[1] - 1)
     for block in range(low, high):
         for i in range(cuts[block], cuts[block + 1]):
-            part = (hashes[i] >> _ONE) & parts
-            place = places[block, part]
-            places[block, part] = place + 1
+            own = (hashes[i] >> _ONE) & parts
+            place = places[block, own]
+            places[block, own] = place + 1
             dealt[place] = hashes[i]
             rows[place] = i
 
 
-@kernel
+@part()
 def _equal(text: NDArray[np.uint8], a: int, b: int, n: int) -> bool:
     """Tell whether two pieces of n bytes are the same."""
     j = 0
@@ -440,8 +440,8 @@ def _match(
     high: int,
 ) -> None:
     """Find each piece's first equal within its part by open addressing; `slots` is large enough for any part."""
-    for part in range(low, high):
-        begin, end = bounds[part], bounds[part + 1]
+    for own in range(low, high):
+        begin, end = bounds[own], bounds[own + 1]
         bits = 3
         while (1 << bits) < 2 * (end - begin):
             bits += 1

@@ -169,7 +169,7 @@ def make_bounds(store: Store, weights: Floats) -> Bounds:
     above, size, least = np.empty(n_rankers), 0.0, np.inf
     for k in range(n_rankers):
         size += abs(weights[k])
-    for k in range(n_rankers if len(store.sums) else 0):
+    for k in range(n_rankers if len(store.sums) == len(store.low) else 0):
         apart = 0.0
         for other in range(n_rankers):
             apart += abs(weights[other] - weights[k])

@@ -386,7 +386,7 @@ def _count_lines(
         n_lines[chunk] = np.count_nonzero(feeds) + (not feeds[-1])
 
 
-@kernel
+@part()
 def _split_regular(
     text: NDArray[np.uint8], line: np.uint64, begins: NDArray[np.uint64], ends: NDArray[np.uint64]
 ) -> tuple[int, np.uint64]:
@@ -418,7 +418,7 @@ def _split_regular(
     return 0, line
 
 
-@kernel
+@part()
 def _split_any(
     text: NDArray[np.uint8],
     line: np.uint64,
