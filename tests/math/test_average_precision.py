@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from genm._math.average_precision import (
     QueryGradients,
     exact_ap,
+    exact_ap_each,
     exact_ranks,
     smooth_ap,
     smooth_ap_one,
@@ -526,3 +527,21 @@ def test_threads_do_not_change_a_bit(monkeypatch, threads):
     np.testing.assert_array_equal(
         exact_ap(tiles, weights), by_sorting(starts, scores, relevant, n_relevant, weights)
     )
+
+
+@settings(deadline=None, max_examples=20)
+@given(lengths=st.lists(st.integers(0, 200), min_size=1, max_size=8), seed=st.integers(0, 99))
+def test_several_weights_at_a_time_are_each_evaluated_to_the_bit(lengths, seed):
+    case = Case(seed, lengths, 3, levels=5)
+    weights = np.random.default_rng(seed).normal(size=(4, 3)) * [[1.0], [1e40], [0.0], [1.0]]
+    wanted = [exact_ap(case.tiles, one) for one in weights]
+    np.testing.assert_array_equal(exact_ap_each(case.tiles, weights), wanted)
+
+
+def test_several_weights_on_several_threads_are_the_same(monkeypatch):
+    case = Case(3, [300] * 40, 4)
+    weights = np.random.default_rng(3).dirichlet(np.ones(4), 6)
+    monkeypatch.setenv("GENM_THREADS", "3")
+    monkeypatch.setattr("genm._math.average_precision._BLOCK_BYTES", 1 << 15)  # several blocks for each thread
+    wanted = [exact_ap(case.tiles, one) for one in weights]
+    np.testing.assert_array_equal(exact_ap_each(case.tiles, weights), wanted)

@@ -123,6 +123,10 @@ class View(NamedTuple):
         """Return the exact measure of every query."""
         return self.scorer.per_query(self.whole(weights))
 
+    def per_query_each(self, weights: Floats) -> Floats:
+        """Return (W, Q) the exact measure of every query under each of several weights."""
+        return self.scorer.per_query_each(np.array([self.whole(one) for one in weights]))
+
     def mean(self, weights: Floats) -> float:
         """Return the exact measure's mean."""
         return self.scorer.mean(self.whole(weights))

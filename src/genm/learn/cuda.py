@@ -112,6 +112,10 @@ class CudaProblem(Problem):
         """Return the average precision of every kept query, ties settled as trec_eval does (P1's summands)."""
         return np.asarray(self.shard.exact_ap(weights[None])[0])
 
+    def exact_per_query_each(self, weights: Floats) -> Floats:
+        """Return (W, Q) the same for each of (W, K) weights, evaluated together."""
+        return np.asarray(self.shard.exact_ap(weights))
+
     def exact(self, weights: Floats) -> float:
         """Return the mean average precision (P1)."""
         return float(self._mean(self.exact_per_query(weights)))

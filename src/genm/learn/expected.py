@@ -26,7 +26,15 @@ from genm.learn.auto import (
     shrink,
 )
 from genm.learn.base import Step
-from genm.learn.objectives import Beta, GradientOfPart, Problem, beta_of, check_beta, gradient_of_part
+from genm.learn.objectives import (
+    Beta,
+    GradientOfPart,
+    Problem,
+    beta_of,
+    check_beta,
+    each_alone,
+    gradient_of_part,
+)
 from genm.learn.relevance import (
     LEAST_QUERIES,
     estimate_relevance,
@@ -70,6 +78,10 @@ class ExpectedProblem:
         """Return the expected AP of every query."""
         ranks = ranks_of(self.starts, weighted_sum(self.scores, weights))
         return expected_ap(self.starts, ranks, self.p, self.size).value[self.queries]
+
+    def per_query_each(self, weights: Floats) -> Floats:
+        """Return (W, Q) the same for each of (W, K) weights."""
+        return each_alone(self.per_query, weights)
 
     def mean(self, weights: Floats) -> float:
         """Return the mean expected AP."""

@@ -11,7 +11,7 @@ from typing import ClassVar, Literal, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.average_precision import exact_ap, smooth_ap
+from genm._math.average_precision import exact_ap, exact_ap_each, smooth_ap
 from genm._math.fusion import fused_variances
 from genm._math.linear_algebra import weighted_mean
 from genm._math.parallel import in_order
@@ -127,6 +127,10 @@ class Problem:
     def exact_per_query(self, weights: Floats) -> Floats:
         """Return the average precision of every kept query, ties settled as trec_eval does (P1's summands)."""
         return exact_ap(self.tiles, weights)
+
+    def exact_per_query_each(self, weights: Floats) -> Floats:
+        """Return (W, Q) the same for each of (W, K) weights."""
+        return exact_ap_each(self.tiles, weights)
 
     def exact(self, weights: Floats) -> float:
         """Return the mean average precision (P1)."""
@@ -254,8 +258,16 @@ class Objective(Protocol):
     def per_query(self, weights: Floats) -> Floats:
         """Return the measure of every query."""
 
+    def per_query_each(self, weights: Floats) -> Floats:
+        """Return (W, Q) the measure of every query under each of (W, K) weights."""
+
     def select(self, queries: NDArray[np.integer]) -> Self:
         """Return the objective of some of the queries."""
+
+
+def each_alone(per_query: Callable[[Floats], Floats], weights: Floats) -> Floats:
+    """Return (W, Q) values of (W, K) weights, evaluated one vector after the other."""
+    return np.array(list(in_order(per_query, weights)))
 
 
 class Scorer:
@@ -283,6 +295,10 @@ class Scorer:
         if self._quick:
             return self._problem.exact_per_query(weights)
         return self._evaluator.values(weights)[:, 0]
+
+    def per_query_each(self, weights: Floats) -> Floats:
+        """Return (W, Q) the measure of every training query under each of (W, K) weights."""
+        return self._problem.exact_per_query_each(weights) if self._quick else each_alone(self.per_query, weights)
 
     def mean(self, weights: Floats) -> float:
         """Return the measure's mean over the training queries."""
@@ -365,6 +381,10 @@ class SignedScorer:
     def per_query(self, parts: Floats) -> Floats:
         """Return the measure of every query."""
         return self._scorer.per_query(join_signs(parts))
+
+    def per_query_each(self, parts: Floats) -> Floats:
+        """Return (W, Q) the measure of every query under each of (W, 2 K) parts."""
+        return self._scorer.per_query_each(np.array([join_signs(one) for one in parts]))
 
     def mean(self, parts: Floats) -> float:
         """Return the measure's mean over the queries."""

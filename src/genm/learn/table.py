@@ -31,6 +31,7 @@ from genm.learn.objectives import (
     Scorer,
     StreamLearner,
     check_beta,
+    each_alone,
     sharpness_for,
     with_level,
 )
@@ -245,6 +246,10 @@ class TableProblem(Problem):
         """Return the average precision of every kept query."""
         return self.ask(weights, kind="exact", per_query=True)[0]
 
+    def exact_per_query_each(self, weights: Floats) -> Floats:
+        """Return (W, Q) the same for each of (W, K) weights."""
+        return each_alone(self.exact_per_query, weights)
+
     def exact(self, weights: Floats) -> float:
         """Return the mean average precision (P1)."""
         known = self._exact.get(np.asarray(weights, np.float64).tobytes())
@@ -300,6 +305,10 @@ class TableScorer(Scorer):
         if self._quick:
             return self._table_problem.exact_per_query(weights)
         return self._table_problem.ask(weights, kind="measure", measure=str(self.measure), per_query=True)[0]
+
+    def per_query_each(self, weights: Floats) -> Floats:
+        """Return (W, Q) the measure of every training query under each of (W, K) weights."""
+        return each_alone(self.per_query, weights)
 
     def mean(self, weights: Floats) -> float:
         """Return the measure's mean over the training queries."""
