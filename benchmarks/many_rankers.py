@@ -82,7 +82,7 @@ def main() -> None:
         "evidence": with_evidence,
         "bat": lambda aligned: learn(aligned, NewtonFuser),
     }
-    small, aligned = made_up(7, 10), made_up(options.rankers, options.queries)
+    small, aligned = made_up(9, 10), made_up(options.rankers, options.queries)
     problem, uniform = Problem(aligned), np.full(options.rankers, 1.0 / options.rankers)
     unit = best(lambda: problem.gradient(uniform), 1.0, time.process_time)
     size = f"{options.rankers} rankers, {options.queries} queries, {len(aligned.doc):,} rows"

@@ -12,7 +12,7 @@ from genm.errors import InputError
 from genm.evaluate import parse_measure
 from genm.evidence.crossval import cross_validate, measure_queries
 from genm.explain import SubsetValues
-from genm.explain.subsets import SharedRefits, Views, members_of, split_by_fold
+from genm.explain.subsets import SharedRefits, Views, members_of, returned_by, split_by_fold
 from genm.learn import BoostFuser
 from genm.learn.auto import AutoFuser
 from genm.learn.objectives import Problem, beta_of
@@ -243,3 +243,32 @@ def test_what_is_far_down_in_every_list_does_not_steer_a_climb(monkeypatch):
     (value, slope), (expected, expected_slope) = near.gradient(weights), whole.gradient(weights)
     assert value == pytest.approx(expected, abs=0.002)
     assert slope - slope.mean() == pytest.approx(expected_slope - expected_slope.mean(), abs=0.02)
+
+
+@pytest.mark.parametrize("measure", ["AP", "nDCG@5"])
+def test_many_rankers_are_learned_alike_one_by_one_or_at_once_on_any_number_of_threads(measure, monkeypatch):
+    monkeypatch.setattr("genm.explain.subsets.CHOOSE_UP_TO", 3)
+    aligned, subsets = made_up(5, quality=(1.0, 0.8, 0.6, 0.4), n_queries=15), [3, 5, 7, 11, 14, 15]
+    found = []
+    for threads in ("1", "3"):
+        monkeypatch.setenv("GENM_THREADS", threads)
+        refits = SharedRefits(aligned, parse_measure(measure), folds=3)
+        found += [refits.values(subsets), [refits.values([subset])[0] for subset in subsets]]
+    for values in found[1:]:
+        np.testing.assert_array_equal(values, found[0])
+
+
+def test_subsets_of_many_rankers_are_as_soft_as_all_of_them():
+    aligned = made_up(6, quality=(0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1), n_queries=6)
+    for subset in (0b11, 0b111111111):
+        names = [f"r{k}" for k in members_of(subset)]
+        own = beta_of(select_rankers(aligned, names))
+        assert Views(aligned, AP).of(subset).problem.beta == pytest.approx(0.25 * own, rel=1e-9)
+
+
+def test_documents_of_a_subset_are_those_that_one_of_its_rankers_returned():
+    returned = np.random.default_rng(0).random((50, 11)) < 0.2
+    bits = np.ascontiguousarray(np.packbits(returned, axis=1, bitorder="little").T)
+    for subset in (1, 0b101, 1 << 10, 0b11100000010):
+        wanted = returned[:, members_of(subset)].any(axis=1)
+        np.testing.assert_array_equal(returned_by(bits, subset), wanted)

@@ -17,7 +17,7 @@ from genm.learn.auto import (
     held_out_value,
     shrink_safely,
 )
-from genm.learn.objectives import Problem, Scorer, fold_of_queries
+from genm.learn.objectives import Problem, Scorer, beta_of, fold_of_queries
 
 INSIDE = np.array([0, 2, 3, 7, 8, 11, 12])
 
@@ -231,3 +231,31 @@ def test_refits_of_many_rankers_go_on_from_the_known_curvature():
         cold = quasi_newton(own.gradient, fuser.learned_, tol=1e-6, max_iter=100)
         assert own.value(refit(drawn)[0]) > own.value(fuser.learned_)
         assert own.value(refit(drawn)[0]) >= cold.value - 0.01
+
+
+def test_many_rankers_are_learned_under_a_softer_sigmoid() -> None:
+    """From nine rankers on; a beta that is given as a number is taken as it is."""
+    for n_rankers, softness in ((8, 1.0), (9, 0.25)):
+        aligned = made_up(8, quality=(0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)[:n_rankers], n_queries=12)
+        fuser = AutoFuser(folds=2, repeats=1).fit(aligned)
+        assert fuser.beta_ == softness * beta_of(aligned)
+        assert fuser.to_model().beta == fuser.beta_
+        assert AutoFuser(beta=9.0, folds=2, repeats=1).fit(aligned).beta_ == 9.0
+        given = AutoFuser(beta=fuser.beta_, folds=2, repeats=1).fit(aligned)
+        assert [end.value for end in given._inner.ends] == [end.value for end in fuser._inner.ends]
+        ready = AutoFuser(folds=2, repeats=1).fit_problem(Problem(aligned))
+        assert ready.weights_.tolist() == fuser.weights_.tolist()
+        assert ready.held_out_ == fuser.held_out_ == given.held_out_
+
+
+def test_refits_of_many_rankers_differ_as_those_from_scratch_do() -> None:
+    """The spread of the weights over resampled queries is what refits are kept for."""
+    aligned = made_up(9, quality=(1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2), n_queries=30)
+    fuser = AutoFuser(folds=2, repeats=1).fit(aligned)
+    problem = Problem(aligned, beta=fuser.beta_)
+    refit = fuser.refits(problem, Scorer(aligned, problem, parse_measure("AP"), 1), (0.05,))
+    rng, n = np.random.default_rng(0), len(aligned.queries)
+    drawn = [np.sort(rng.integers(0, n, n)) for _ in range(15)]
+    warm = np.array([refit(queries)[0] for queries in drawn])
+    scratch = np.array([AutoFuser(folds=2, repeats=1).fit(aligned.select(queries)).learned_ for queries in drawn])
+    assert 0.6 < warm.std(axis=0).mean() / scratch.std(axis=0).mean() < 1.3

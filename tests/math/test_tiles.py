@@ -179,7 +179,7 @@ def test_thinned_or_built_anew_is_all_one(lengths, seed):
     some = rng.permutation(len(lengths))[: max(1, len(lengths) // 2)]
     tiles = take(build_tiles(starts, scores, relevant, n_relevant), some)
     thinner = Thinner(tiles)
-    thin = thinner.thin(kept[thinner.row], columns)
+    thin, variances = thinner.thin(kept[thinner.row], columns)
     begins = np.concatenate(([0], np.cumsum(kept)))[starts]
     fewer = np.ascontiguousarray(scores[kept][:, columns])
     anew = take(build_tiles(begins, fewer, relevant[kept], n_relevant), some)
@@ -190,7 +190,7 @@ def test_thinned_or_built_anew_is_all_one(lengths, seed):
     assert here.gradient == pytest.approx(there.gradient, abs=1e-7)
     fused = fewer.mean(axis=1)
     spread = [fused[begins[q] : begins[q + 1]] for q in some.tolist()]
-    assert thinner.variances(kept[thinner.row], columns) == pytest.approx([x.var() for x in spread if len(x) > 1])
+    assert variances == pytest.approx([x.var() for x in spread if len(x) > 1])
 
 
 @pytest.mark.parametrize("n_rankers", [1, 7, 8, 9, 16, 23, 128, 129])

@@ -12,7 +12,7 @@ from report.conftest import fit
 
 from genm.errors import InputError, ModelError
 from genm.evidence import fingerprint, load_evidence, resampling, save_evidence
-from genm.learn import METHODS, ExactFuser, NewtonFuser, make_fuser
+from genm.learn import METHODS, ExactFuser, Fuser, NewtonFuser, make_fuser
 from genm.model import Model
 from genm.normalizers import Normalizer
 from genm.records import Note
@@ -112,6 +112,23 @@ def test_a_beta_that_was_given_is_given_again() -> None:
     aligned = made_up(5, n_queries=15)
     model, _ = fit(aligned, make=lambda: NewtonFuser(beta=3.0))
     assert compute_evidence(aligned, model).weights == model.weights
+
+
+@pytest.mark.usefixtures("few_refits")
+def test_the_softer_beta_of_many_rankers_is_not_taken_for_one_that_was_given(monkeypatch) -> None:
+    made = []
+
+    def make(method: str, **options: object) -> Fuser:
+        made.append(options)
+        return make_fuser(method, **options)
+
+    monkeypatch.setattr("genm.report.build.make_fuser", make)
+    for n_rankers in (8, 9):
+        aligned = made_up(5, quality=(0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)[:n_rankers], n_queries=10)
+        model, _ = fit(aligned)
+        assert compute_evidence(aligned, model).weights == model.weights
+    assert made
+    assert all("beta" not in options for options in made)
 
 
 def test_other_data_and_other_weights_are_said(built) -> None:

@@ -12,12 +12,12 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from genm._math.parallel import kernel, over_items
+from genm._math.parallel import kernel, over_items, over_ranges
 from genm._typing import Bools, Codes, Floats, Ints
 from genm.errors import InputError
 
@@ -464,50 +464,105 @@ class Thinner:
         place[self.row] = np.arange(len(self.row))
         return np.asarray(place[row], np.intp)
 
-    def thin(self, kept: Bools, columns: Sequence[int]) -> Tiles:
-        """Return tiles of the documents that are kept, under some of the rankers.
+    def thin(self, kept: Bools, columns: Sequence[int]) -> tuple[Tiles, Floats]:
+        """Return tiles of the documents that are kept, under some of the rankers, and how their scores vary.
 
         `kept` marks documents in the order of `row`. The relevant ones among those that leave are neither found nor
-        forgotten: `n_relevant` stays. The order within a query stays, too.
+        forgotten: `n_relevant` stays. The order within a query stays, too. The variances are those of scores under
+        uniform weights, within each query that keeps more than one document.
         """
-        tiles, upto = self._tiles, np.concatenate(([0], np.cumsum(kept)))
+        tiles, own = self._tiles, np.array(columns, np.int64)
+        upto = np.concatenate(([0], np.cumsum(kept)))
         begins = upto[self._starts]
-        counts, at = np.diff(begins), np.flatnonzero(kept)
+        counts = np.diff(begins)
         tile_starts = np.concatenate(([0], np.cumsum(-(-counts // TILE))))
-        n_tiles, filled = int(tile_starts[-1]), np.flatnonzero(counts)
-        slot = np.arange(len(at)) + np.repeat(tile_starts[:-1] * TILE - begins[:-1], counts)
-        source = np.repeat(at[begins[1:][filled] - 1], np.diff(tile_starts)[filled] * TILE)  # ends repeat the last
-        source[slot] = at
-        position = np.full(n_tiles * TILE, -1, np.int32)
-        position[slot] = self._position[at]
-        scores = np.empty((n_tiles, len(columns), TILE), self._columns.dtype)
-        for k, column in enumerate(columns):
-            scores[:, k] = self._columns[column][source].reshape(n_tiles, TILE)
-        sizes = np.full(n_tiles, TILE, np.int64)
-        sizes[tile_starts[1:][filled] - 1] = (counts[filled] - 1) % TILE + 1
+        n_tiles, n_queries = int(tile_starts[-1]), len(counts)
+        scores = np.empty((n_tiles, len(own), TILE), self._columns.dtype)
+        low, high = np.empty((2, n_tiles, len(own)), self._columns.dtype)
+        sizes, position = np.empty(n_tiles, np.int64), np.empty((n_tiles, TILE), np.int32)
+        variances = np.empty(n_queries)
+        stored_in = Thinned(scores, low, high, sizes, position, variances)
+        source = Stored(self._columns, self._position, self._starts)
+        over_ranges(lambda a, b: _copy_kept(a, b, source, kept, own, tile_starts, stored_in), 1 + counts)
         relevant = self._relevant[kept[self._relevant]]
-        ends = np.cumsum(np.bincount(self._query[relevant], minlength=len(counts)))
-        return replace(
+        query = self._query[relevant]
+        ends = np.cumsum(np.bincount(query, minlength=n_queries))
+        thin = replace(
             tiles,
             scores=scores,
-            low=scores.min(axis=2),
-            high=scores.max(axis=2),
+            low=low,
+            high=high,
             sums=NO_SUMS,
             sizes=sizes,
-            position=position.reshape(n_tiles, TILE),
+            position=position,
             tile_spans=np.stack((tile_starts[:-1], tile_starts[1:]), axis=1),
-            relevant_scores=np.ascontiguousarray(self._columns[:, relevant].T[:, list(columns)]),
+            relevant_scores=np.ascontiguousarray(self._columns[:, relevant].T[:, own]),
             relevant_position=self._position[relevant],
-            relevant_tile=slot[upto[relevant]] // TILE,
+            relevant_tile=tile_starts[query] + (upto[relevant] - begins[query]) // TILE,
             relevant_spans=np.stack((np.concatenate(([0], ends[:-1])), ends), axis=1),
         )
+        return thin, variances[counts > 1]
 
-    def variances(self, kept: Bools, columns: Sequence[int]) -> Floats:
-        """Return, of queries that keep more than one document, how their scores vary under uniform weights."""
-        upto = np.concatenate(([0], np.cumsum(kept)))[self._starts]
-        at, counts = np.flatnonzero(kept), np.diff(upto)
-        some = counts > 1
-        fused = sum((self._columns[column][at] for column in columns), np.zeros(len(at))) / len(columns)
-        n, query = np.maximum(counts, 1), np.repeat(np.arange(len(counts)), counts)
-        apart = fused - (np.bincount(query, fused, len(n)) / n)[query]
-        return np.asarray((np.bincount(query, apart * apart, len(n)) / n)[some])
+
+class Stored(NamedTuple):
+    """The documents of a `Thinner`, one query after the other."""
+
+    columns: NDArray[np.floating]
+    """(K, documents) scores."""
+    position: Codes
+    starts: Ints
+    """(Q + 1,)."""
+
+
+class Thinned(NamedTuple):
+    """The arrays that `_copy_kept` fills: those of `Tiles`, and the variance of each query."""
+
+    scores: NDArray[np.floating]
+    low: NDArray[np.floating]
+    high: NDArray[np.floating]
+    sizes: Ints
+    position: Codes
+    variances: Floats
+
+
+@kernel
+def _copy_kept(
+    first: int, last: int, source: Stored, kept: Bools, own: Ints, tile_starts: Ints, thinned: Thinned
+) -> None:
+    """Store the documents that are kept of the queries first:last, in one call that holds no lock."""
+    columns, position, starts = source
+    scores, low, high, sizes, stored_position, variances = thinned
+    most = 0
+    for q in range(first, last):
+        most = max(most, starts[q + 1] - starts[q])
+    at, fused = np.empty(most + 1, np.int64), np.empty(most)
+    for q in range(first, last):
+        n = 0
+        for d in range(starts[q], starts[q + 1]):
+            at[n] = d  # the next one overwrites it unless it is kept
+            n += kept[d]
+        fused[:n] = 0.0
+        for tile in range(tile_starts[q], tile_starts[q + 1]):
+            begin = TILE * (tile - tile_starts[q])
+            size = min(TILE, n - begin)
+            sizes[tile] = size
+            for place in range(TILE):
+                stored_position[tile, place] = position[at[begin + place]] if place < size else -1
+            for k in range(len(own)):
+                column, least = own[k], columns[own[k], at[begin]]
+                greatest = least
+                for place in range(size):
+                    score = columns[column, at[begin + place]]
+                    scores[tile, k, place] = score
+                    fused[begin + place] += score
+                    least, greatest = min(least, score), max(greatest, score)
+                low[tile, k], high[tile, k] = least, greatest
+                for place in range(size, TILE):  # places past the end repeat the last document
+                    scores[tile, k, place] = scores[tile, k, size - 1]
+        total, apart = 0.0, 0.0
+        for i in range(n):
+            fused[i] /= len(own)
+            total += fused[i]
+        for i in range(n):
+            apart += (fused[i] - total / n) * (fused[i] - total / n)
+        variances[q] = apart / n if n > 0 else 0.0

@@ -36,7 +36,9 @@ from genm.learn.auto import (
     WarmRestart,
     best_weights,
     choose_shrinkage,
+    shrink,
     shrink_safely,
+    softness_for,
 )
 from genm.learn.objectives import (
     GradientOfPart,
@@ -57,8 +59,10 @@ They are within 0.0004 of that. The gradient changes in its fourth digit, and ta
 DEEP = 1000
 """Learning leaves out documents that no ranker has among its first so many; measuring leaves out none."""
 
-COARSE_FOLD_TOLERANCE = 5e-4
-"""Replaces FOLD_TOLERANCE for subsets of many rankers: their values change by less than .001 on average."""
+COARSE_FOLD_TOLERANCE = 1e-3
+"""Replaces FOLD_TOLERANCE for subsets of many rankers, whose searches start with long steps: half of the curvature.
+
+Their values change by less than .001 on average."""
 STEPS = (0.1, 0.05, 0.02)
 """Steps of the direct search for measures without a smoothed form: fewer than `AutoFuser` takes."""
 INNER_FOLDS = 5
@@ -73,7 +77,7 @@ SHARED = ("auto", "newton")
 """Methods whose refits share work; the others learn every subset from scratch."""
 
 AT_ONCE = 8
-"""Subsets that are learned at a time, at least; progress is reported in between."""
+"""Subsets that are learned between two reports of progress, for each thread."""
 
 
 def members_of(subset: int) -> list[int]:
@@ -147,16 +151,22 @@ class Views:
     def __init__(self, aligned: Aligned, measure: Measure, signs: Signs = "positive") -> None:
         self.aligned, self.measure, self.signs = aligned, measure, signs
         self.problem = Problem(aligned, level=measure.rel)
+        self._softness = softness_for(len(aligned.rankers))  # that of all rankers, so that subsets compare
         self.scorer = Scorer(aligned, self.problem, measure, measure.rel)
         self._covariances = _covariances(aligned)
-        self._gaps = ~aligned.retrieved[~aligned.retrieved.all(axis=1)]
-        """(rows that not everyone returned, K) who did not."""
+        gaps = ~aligned.retrieved[~aligned.retrieved.all(axis=1)]
+        self._gaps = np.unpackbits(np.unique(np.packbits(gaps, axis=1), axis=0), axis=1, count=gaps.shape[1]) > 0
+        """(kinds of rows that not everyone returned, K) who did not."""
         self._thinner = Thinner(self.problem.tiles) if len(self._gaps) and self.scorer.is_smoothed else None
-        self._returned = None if self._thinner is None else aligned.retrieved[self._thinner.row]
+        self._returned: NDArray[np.uint8] | None = None
+        """(bytes, documents of the thinner) which rankers returned each, a bit for each ranker."""
+        if self._thinner is not None:
+            bits = np.packbits(aligned.retrieved[self._thinner.row], axis=1, bitorder="little")
+            self._returned = np.ascontiguousarray(bits.T)
         self._near = self.problem
         if self._thinner is None and np.diff(aligned.starts).max(initial=0) > 2 * DEEP:
             everyone, thinner = list(range(len(aligned.rankers))), Thinner(self.problem.tiles)
-            tiles = thinner.thin(_near_the_top(aligned)[thinner.row], everyone)
+            tiles, _ = thinner.thin(_near_the_top(aligned)[thinner.row], everyone)
             self._near = self.problem.with_rankers(everyone, tiles)
 
     def of(self, subset: int) -> View:
@@ -166,25 +176,35 @@ class Views:
         if leaves and not self.scorer.is_smoothed:
             own = select_rankers(aligned, [aligned.rankers[k] for k in columns])
             problem = Problem(own, level=self.measure.rel)
+            problem = problem.with_beta(self._softness * problem.beta)
             return self._alone(problem, Scorer(own, problem, self.measure, self.measure.rel))
         if leaves and self._thinner is not None and self._returned is not None:
-            kept = np.asarray(self._returned[:, columns].any(axis=1), np.bool_)
-            problem = self.problem.with_rankers(columns, self._thinner.thin(kept, columns))
-            variances = np.ldexp(self._thinner.variances(kept, columns), 2 * problem.tiles.exponent)
+            kept = returned_by(self._returned, subset)
+            tiles, variances = self._thinner.thin(kept, columns)
+            problem = self.problem.with_rankers(columns, tiles)
+            variances = np.ldexp(variances, 2 * tiles.exponent)
         else:
             # nothing leaves: one and the same store serves, and only the sharpness follows the subset's scale
             variances = self._covariances[:, columns][:, :, columns].sum(axis=(1, 2)) / len(columns) ** 2
             variances = np.maximum(variances, 0.0)  # rounding may leave constant scores a hair below
             is_narrow = 2 * len(columns) <= len(aligned.rankers) and self.scorer.is_smoothed
             if self._near is not self.problem or not is_narrow:
-                problem = self._near.with_beta(sharpness_for(variances))
+                problem = self._near.with_beta(self._softness * sharpness_for(variances))
                 return View(problem, self.scorer, columns, len(aligned.rankers), self.signs)
             problem = self.problem.with_rankers(columns)  # reading many columns of 0 takes longer than a copy
-        problem = problem.with_beta(sharpness_for(variances))
+        problem = problem.with_beta(self._softness * sharpness_for(variances))
         return self._alone(problem, Scorer(aligned, problem, self.measure, self.measure.rel))
 
     def _alone(self, problem: Problem, scorer: Scorer) -> View:
         return View(problem, scorer, list(range(len(problem.rankers))), len(problem.rankers), self.signs)
+
+
+def returned_by(returned: NDArray[np.uint8], subset: int) -> NDArray[np.bool_]:
+    """Return which documents some ranker of the subset returned; `returned` has a bit for each ranker."""
+    kept = np.zeros(returned.shape[1], np.bool_)
+    for number, byte in enumerate(returned):
+        kept |= (byte & np.uint8(subset >> 8 * number & 0xFF)) != 0
+    return kept
 
 
 def _covariances(aligned: Aligned) -> Floats:
@@ -287,10 +307,18 @@ class SharedRefits:
         if not self._whole:  # the subsets start from what all rankers learn
             everyone = self._prepare(self._everyone)
             self._whole = over_items(lambda f: self._learn(everyone, f), range(len(self._folds)))
-        tasks = over_items(self._prepare, subsets)
         n_folds = len(self._folds)
-        found = over_items(lambda job: self._measure(*job), list(product(tasks, range(n_folds))))
-        return [self._table(found[begin : begin + n_folds]) for begin in range(0, len(found), n_folds)]
+        if len(subsets) >= n_threads():  # each thread learns subsets of its own and waits for no other
+            found = over_items(self._measure_all, subsets)
+        else:
+            tasks = over_items(self._prepare, subsets)
+            flat = over_items(lambda job: self._measure(*job), list(product(tasks, range(n_folds))))
+            found = [flat[begin : begin + n_folds] for begin in range(0, len(flat), n_folds)]
+        return [self._table(by_fold) for by_fold in found]
+
+    def _measure_all(self, subset: int) -> list[Floats]:
+        task = self._prepare(subset)
+        return [self._measure(task, f) for f in range(len(self._folds))]
 
     def _table(self, by_fold: list[Floats]) -> SubsetTable:
         """Return the values of a subset, from those of the kept queries under the weights of every fold."""
@@ -320,31 +348,48 @@ class SharedRefits:
 
     def _learn(self, task: _Task, f: int) -> _Learned:
         """Return what a subset learns from the training queries of a fold."""
+        if self._whole and not self._chooses:
+            return self._learn_quickly(task, f)
         queries, _ = self._folds[f]
         train, simple = task.view.select(queries), task.simple.select(queries)
         starts = simple_starts(simple.targets["uniform"], simple.targets["single"])
         curvature, tol = None, FOLD_TOLERANCE
         if self._whole:
             whole, parts = self._whole[f], self._parts(task.subset)
-            starts = [max((as_distribution(whole.end.alpha[parts]), starts[0]), key=train.mean)]
+            own, uniform = as_distribution(whole.end.alpha[parts]), simple.means()[-1]
+            starts = [own if train.mean(own) >= uniform else starts[0]]
             if whole.end.curvature is not None:
                 curvature = whole.end.curvature[np.ix_(parts, parts)]
-            if not self._chooses:
-                tol = COARSE_FOLD_TOLERANCE
         ends = [quasi_newton(train.gradient, s, tol=tol, max_iter=MAX_ITER, curvature=curvature) for s in starts]
         end, weights = max(ends, key=lambda one: one.value), best_weights(ends, train, simple, STEPS)
         if not self._shrinks:
             return _Learned(end, weights, None)
-        shrinkage = self._whole[f].shrinkage if self._whole and not self._chooses else None
-        if shrinkage is None:
-            restart = WarmRestart(train, end)
+        restart = WarmRestart(train, end)
 
-            def refit(inner: NDArray[np.intp]) -> Floats:
-                again = restart(inner, tol=tol, max_iter=MAX_ITER)
-                return best_weights([again], train.select(inner), simple.select(inner), STEPS)
+        def refit(inner: NDArray[np.intp]) -> Floats:
+            again = restart(inner, tol=tol, max_iter=MAX_ITER)
+            return best_weights([again], train.select(inner), simple.select(inner), STEPS)
 
-            shrinkage, _ = choose_shrinkage(train, simple, refit, folds=INNER_FOLDS, repeats=1, seed=1)
+        shrinkage, _ = choose_shrinkage(train, simple, refit, folds=INNER_FOLDS, repeats=1, seed=1)
         return _Learned(end, shrink_safely(weights, shrinkage, simple.targets, train), shrinkage)
+
+    def _learn_quickly(self, task: _Task, f: int) -> _Learned:
+        """Return what one of many subsets learns: a short search, and the shrinkage of all rankers together."""
+        queries, whole, parts = self._folds[f][0], self._whole[f], self._parts(task.subset)
+        train, simple = task.view.select(queries), task.simple.select(queries)
+        start, curvature = as_distribution(whole.end.alpha[parts]), None
+        if whole.end.curvature is not None:
+            curvature = 0.5 * whole.end.curvature[np.ix_(parts, parts)]
+        end = quasi_newton(train.gradient, start, tol=COARSE_FOLD_TOLERANCE, max_iter=MAX_ITER, curvature=curvature)
+        if whole.shrinkage is None:
+            return _Learned(end, best_weights([end], train, simple, STEPS), None)
+        least, shrunk = max(simple.means()), shrink(end.alpha, whole.shrinkage, simple.targets)
+        if train.is_smoothed:  # mostly both the optimum and its shrunk form are better than simple weights
+            reached = train.per_query_each(np.array([end.alpha, shrunk]))
+            if min(weighted_mean(values, simple.query_weights) for values in reached) >= least:
+                return _Learned(end, shrunk, whole.shrinkage)
+        weights = best_weights([end], train, simple, STEPS)
+        return _Learned(end, shrink_safely(weights, whole.shrinkage, simple.targets, train, least), whole.shrinkage)
 
     def _measure(self, task: _Task, f: int) -> Floats:
         """Return the measure of every query with a relevant document under the weights learned without a fold."""
@@ -430,7 +475,7 @@ class SubsetValues:
         if wrong:
             raise InputError(f"subset {wrong[0]}: expected an integer from 0 to {self.everyone}, a bit per ranker.")
         todo = [todo[i] for i in np.random.default_rng(0).permutation(len(todo)).tolist()]
-        done, at_once = 0, max(AT_ONCE, n_threads())
+        done, at_once = 0, AT_ONCE * n_threads()
         while done < len(todo):
             self._progress("learning subsets", done, len(todo))
             some = todo[done : done + at_once]

@@ -18,6 +18,7 @@ from genm.evidence.crossval import measure_queries
 from genm.explain import gains_by_query, model_losses, why_no_losses
 from genm.explain.losses import NEGLIGIBLE_LOSS, about_ranker
 from genm.learn import Fuser, find_method, is_method, make_fuser
+from genm.learn.auto import AutoFuser, softness_for
 from genm.learn.base import FixedWeights
 from genm.learn.objectives import beta_of
 from genm.model import Model
@@ -486,7 +487,8 @@ def _maker(aligned: Aligned, model: Model) -> Callable[[], Fuser]:
     """
     reads_grades = not is_method(model.method) or "level" in find_method(model.method).parameters
     options: dict[str, Any] = {"level": model.relevance_level} if reads_grades else {}
-    if model.beta is not None and not np.isclose(model.beta, beta_of(aligned)):
+    softness = softness_for(len(aligned.rankers)) if model.method == AutoFuser.method else 1.0
+    if model.beta is not None and not np.isclose(model.beta, softness * beta_of(aligned)):
         options["beta"] = model.beta  # it was set by the user, not derived from the scores
     if model.online is not None:
         options["schedule"] = model.online.schedule
