@@ -344,7 +344,7 @@ def test_the_command_line_takes_a_device(table, monkeypatch):
         genm.train(table, device="cuda")
     with pytest.raises(InputError, match='expected "cpu", "cuda" or "cuda:NUMBER"'):
         genm.train(table, device="gpu", cluster=ClusterAddress("tls://example.org:8786"))
-    with pytest.raises(InputError, match=r"device \(--device\) cuda: the method online learns from one query"):
+    with pytest.raises(InputError, match=r"device \(--device\) cuda: the method online learns on the CPU"):
         genm.train(table, method="online", device="cuda")
     with pytest.raises(InputError, match=r"device \(--device\) belongs to a table"):
         genm.train({"a": made_up(1)}, device="cuda")

@@ -81,7 +81,7 @@ def test_what_needs_runs_in_memory_says_so(trained, tmp_path):
         ({"method": "expected"}, "it needs all aligned runs in memory"),
         ({"method": "exact", "certify": True}, r"certify \(--certify\): the proof needs all lists in memory"),
         ({"method": "exact", "device": "cuda"}, "the method exact learns on the CPU"),
-        ({"method": "cotrain", "device": "cuda"}, "the method uns learns on the CPU"),
+        ({"method": "cotrain", "device": "cuda"}, "the method cotrain learns on the CPU"),
         ({"normalize": "auto"}, "a table is read under one normaliser"),
         ({"depth": 10}, r"depth \(--depth\): a table has its own lists"),
         ({"per_query": True}, r"per_query \(--per-query\): a table has its own lists"),

@@ -164,11 +164,13 @@ def join(parts: Sequence[Tiles]) -> Tiles:
     n_tiles = ends([len(part.scores) for part in parts])
     n_found = ends([len(part.relevant_position) for part in parts])
     n_rows = ends([int(part.rows[-1, 1]) if len(part.rows) else 0 for part in parts])
+    known = all(len(part.sums) == len(part.scores) for part in parts)
     return replace(
         parts[0],
         scores=np.concatenate([part.scores for part in parts]),
         low=np.concatenate([part.low for part in parts]),
         high=np.concatenate([part.high for part in parts]),
+        sums=np.concatenate([part.sums for part in parts]) if known else NO_SUMS,
         sizes=np.concatenate([part.sizes for part in parts]),
         position=np.concatenate([part.position for part in parts]),
         relevant_scores=np.concatenate([part.relevant_scores for part in parts]),

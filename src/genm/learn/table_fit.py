@@ -21,6 +21,7 @@ from genm.scale.evaluation import Settings, ShardLearner
 TABLE_METHODS = ("auto", "newton", "barrier", "online", "cotrain", "exact")
 """The methods that learn from a table; the others need all lists in memory."""
 _FUSERS = (AutoFuser, NewtonFuser, BarrierFuser, OnlineFuser, CotrainFuser, ExactFuser)
+_NAMES = dict(zip(_FUSERS, TABLE_METHODS, strict=True))
 _ON_GPU = (AutoFuser, NewtonFuser, BarrierFuser)
 
 
@@ -28,8 +29,8 @@ def check_table_method(fuser: Fuser, device: str | None = None) -> None:
     """Refuse a fuser that does not learn from a table, or not on this device."""
     if device not in (None, "cpu") and type(fuser) in _FUSERS and type(fuser) not in _ON_GPU:
         raise InputError(
-            f"device (--device) {device}: the method {fuser.method} learns on the CPU. Leave the device out, or "
-            f"use auto, newton or barrier."
+            f"device (--device) {device}: the method {_NAMES[type(fuser)]} learns on the CPU. Leave the device out, "
+            f"or use auto, newton or barrier."
         )
     if isinstance(fuser, ExactFuser) and fuser.certify:
         raise InputError(
