@@ -18,7 +18,7 @@ import warnings
 import numpy as np
 
 from benchmarks._made_up import truncated_lists
-from benchmarks.coverage import runs_of
+from benchmarks._ranked_pools import rank_pool
 from genm._typing import Floats
 from genm.align import Aligned, align_runs
 from genm.collections import load_collection
@@ -50,7 +50,7 @@ def pool_of(name: str) -> Aligned:
     if name.isdigit():
         aligned = made_up(int(name))
     else:
-        runs, qrels = runs_of(name)
+        runs, qrels = rank_pool(name)
         more = {
             "bm25, k1=.5": make_ranker("bm25", k1=0.5, b=0.9),
             "lsa, 50": make_ranker("lsa", n_factors=(50,)),
