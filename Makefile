@@ -15,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test checks lint spelling javascript types contract kernels unit coverage disguises disguised engines fuzz faults \
-        crashes requests docs bench audit sbom lock clean
+        crashes requests docs wheel bench audit sbom lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -129,6 +129,11 @@ fuzz: $(VENV)/.tested  ## give changed inputs to every reader (SECONDS=600, or E
 
 faults: $(VENV)/.tested  ## kill, interrupt and starve commands, and look at what they leave (TRIES=1000)
 	@$(BIN)/python tools/faults.py --tries $(or $(TRIES),40) --jobs $(JOBS)
+
+wheel: $(VENV)/.tested  ## build dist/genm-*.whl with kernels for this version of Python and this system
+	@$(BIN)/python tools/ship_kernels.py build/kernels > build-kernels.log 2>&1 || { cat build-kernels.log; exit 1; }
+	@tail -n 1 build-kernels.log && rm build-kernels.log
+	@GENM_KERNELS=build/kernels $(BIN)/python -m hatchling build -t wheel -d dist
 
 docs: $(VENV)/.documented  ## build the documentation site into site/, failing on any broken link
 	@echo ">> mkdocs"

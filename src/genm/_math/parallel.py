@@ -20,7 +20,6 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import cache
-from hashlib import sha256
 from typing import IO, Any, Protocol, TypeVar, cast
 
 import numba
@@ -30,6 +29,7 @@ from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.environment import Environment, lookup_environment
 from numba.core.runtime.nrt import rtsys
 
+from genm._math.shipped_kernels import file_name, shipped_folder, whole_content, with_digest
 from genm._typing import Ints
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -51,7 +51,8 @@ def kept(**options: Any) -> Callable[[F], F]:
 
     def compile_later(function: F) -> F:
         dispatcher = numba.njit(**options)(function)
-        dispatcher._cache = _QuickCache(function)  # numba has no public way to change how a kernel is loaded
+        # numba has no public way to change how a kernel is loaded
+        dispatcher._cache = KernelCache(function, has_entry_point="no_cpython_wrapper" not in options)
         return cast("F", dispatcher)
 
     return compile_later
@@ -61,7 +62,7 @@ _FORMAT = ", symbols first"
 """Files that other versions of genm wrote are left alone."""
 
 
-class _QuickCache(FunctionCache):
+class KernelCache(FunctionCache):
     """The cache of a kernel, which looks for its folder at first use and loads what is there without the compiler.
 
     numba prepares its compiler before it looks for a compiled kernel: it imports some 230 modules, scipy.linalg
@@ -69,8 +70,8 @@ class _QuickCache(FunctionCache):
     each kernel of an imported module numba tries to write to the folder, used or not.
     """
 
-    def __init__(self, function: Any) -> None:
-        self._py_func, self._stamp = function, _stamp_of(function)
+    def __init__(self, function: Any, *, has_entry_point: bool) -> None:
+        self._py_func, self._stamp, self.has_entry_point = function, _stamp_of(function), has_entry_point
         self._has_folder: bool | None = None
 
     def _open(self) -> bool:
@@ -109,7 +110,10 @@ class _QuickCache(FunctionCache):
 
     def _load_overload(self, sig: Any, target_context: Any) -> Any:
         codegen = target_context.codegen()
-        found = self._cache_file.load(self._index_key(sig, codegen))
+        key = self._index_key(sig, codegen)
+        found = self._cache_file.load(key)
+        if found is None:
+            found = self._finish_shipped(key, codegen)
         if found is None:
             return None
         symbols, ((name, kind, (code, bitcode)), *rest) = found
@@ -122,10 +126,25 @@ class _QuickCache(FunctionCache):
     def _save_overload(self, sig: Any, data: Any) -> None:
         if not self._impl.check_cachable(data):
             return
-        self._impl.locator.ensure_cache_path()
         module = data.library._get_module_for_linking()
         symbols = [x.name for x in (*module.functions, *module.global_variables) if not x.is_declaration]
-        self._cache_file.save(self._index_key(sig, data.codegen), (symbols, self._impl.reduce(data)))
+        self.keep(self._index_key(sig, data.codegen), (symbols, self._impl.reduce(data)))
+
+    def keep(self, key: Any, form: tuple[list[str], Any]) -> None:
+        """Write a compiled kernel: its symbols, and what numba writes of it."""
+        self._impl.locator.ensure_cache_path()
+        self._cache_file.save(key, form)
+
+    def _finish_shipped(self, key: Any, codegen: Any) -> tuple[list[str], Any] | None:
+        """Return a kernel that the installation carries, with machine code for this processor; None without one."""
+        folder = shipped_folder()
+        content = None if folder is None else whole_content(folder / file_name(self._py_func, key))
+        if content is None:
+            return None
+        symbols, ((name, kind, (_, bitcode)), *rest) = _QuickUnpickler(io.BytesIO(content)).load()
+        form = symbols, ((name, kind, (codegen._tm.emit_object(parse_bitcode(bitcode)), bitcode)), *rest)
+        self.keep(key, form)
+        return form
 
 
 def _stamp_of(function: Any) -> tuple[int, int] | None:
@@ -177,10 +196,10 @@ class _CheckedCacheFile(IndexDataCacheFile):
             super().save(key, data)
 
     def _load_index(self) -> Any:
-        return super()._load_index() if _whole_content(self._index_path) is not None else {}
+        return super()._load_index() if whole_content(self._index_path) is not None else {}
 
     def _load_data(self, name: str) -> Any:
-        content = _whole_content(self._data_path(name))
+        content = whole_content(self._data_path(name))
         return None if content is None else _QuickUnpickler(io.BytesIO(content)).load()
 
     @contextmanager
@@ -188,18 +207,7 @@ class _CheckedCacheFile(IndexDataCacheFile):
         with super()._open_for_write(path) as file:
             content = io.BytesIO()
             yield content
-            file.write(content.getvalue() + sha256(content.getvalue()).digest())
-
-
-def _whole_content(path: str) -> bytes | None:
-    """Return the content of a file with its digest; None if they differ or there is no such file."""
-    try:
-        with open(path, "rb") as file:
-            content = file.read()
-    except OSError:
-        return None
-    size = sha256().digest_size
-    return content if sha256(content[:-size]).digest() == content[-size:] else None
+            file.write(with_digest(content.getvalue()))
 
 
 class _QuickUnpickler(pickle.Unpickler):

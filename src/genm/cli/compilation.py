@@ -36,7 +36,14 @@ def compile_in_background(*, exact: bool = False) -> Iterator[Callable[[], None]
 
 
 def _is_cached(exact: bool) -> bool:
-    """Tell whether the kernel that the other process compiles last is on disk; each package has its own folder."""
+    """Tell whether the kernel that the other process compiles last is on disk; each package has its own folder.
+
+    Kernels that the installation carries need no other process: they are ready in less time than it takes to start.
+    """
+    from genm._math.shipped_kernels import shipped_folder
+
+    if shipped_folder() is not None:
+        return True
     last: Any
     if exact:
         from genm._math.exact.bound_kernels import explore as last

@@ -29,8 +29,8 @@ def check_table_method(fuser: Fuser, device: str | None = None) -> None:
     """Refuse a fuser that does not learn from a table, or not on this device."""
     if device not in (None, "cpu") and type(fuser) in _FUSERS and type(fuser) not in _ON_GPU:
         raise InputError(
-            f"device (--device) {device}: the method {_NAMES[type(fuser)]} learns on the CPU. Leave the device out, "
-            f"or use auto, newton or barrier."
+            f"device (--device) {device}: the method {_NAMES[type(fuser)]} learns on the CPU. Leave the device "
+            f"out, or use auto, newton or barrier."
         )
     if isinstance(fuser, ExactFuser) and fuser.certify:
         raise InputError(
