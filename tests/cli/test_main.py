@@ -327,3 +327,17 @@ def test_on_a_terminal_bars_are_drawn_and_results_kept_clean(sample):
     assert plain.startswith("Mean over 30 judged queries\n\nrun ")
     assert plain.count("\nrun ") == 2  # the columns that had no room go on below
     assert max(map(len, plain.splitlines())) <= 80
+
+
+def test_an_interrupt_before_the_command_line_is_loaded_shows_no_traceback(tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys\n"
+        "class Interrupting:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'genm.cli.main':\n"
+        "            raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupting())\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    done = subprocess.run([sys.executable, "-m", "genm", "--version"], env=environment, capture_output=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
