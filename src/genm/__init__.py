@@ -5,8 +5,6 @@ The names below and the packages are imported when they are first used, so that 
 
 from importlib import import_module
 
-from genm.version import __version__
-
 TYPE_CHECKING = False  # as in typing, whose import takes so long that Ctrl-C in it would show a traceback
 
 if TYPE_CHECKING:
@@ -43,6 +41,7 @@ if TYPE_CHECKING:
     from genm.read import read_qrels, read_run, write_run
     from genm.records import Qrels, Run
     from genm.training import Trained, train
+    from genm.version import __version__
 
     evaluate = evaluate_run
     fuse = fuse_runs
@@ -113,8 +112,8 @@ _HOMES = {
     "genm.read": ("read_qrels", "read_run", "write_run"),
     "genm.records": ("Qrels", "Run"),
     "genm.training": ("Trained", "train"),
+    "genm.version": ("__version__",),
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 _PACKAGES = frozenset({
     "align", "cache", "client", "collections", "connect", "evaluate", "evidence", "explain", "export", "fuse",
     "grouping", "judge",
@@ -125,8 +124,9 @@ _PACKAGES = frozenset({
 
 
 def __getattr__(name: str) -> object:
-    if name in _HOME_OF:
-        return getattr(import_module(_HOME_OF[name]), name)
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(home), name)
     if name in _PACKAGES:
         return import_module(f"genm.{name}")
     raise AttributeError(f"module 'genm' has no attribute {name!r}")
