@@ -131,8 +131,10 @@ faults: $(VENV)/.tested  ## kill, interrupt and starve commands, and look at wha
 	@$(BIN)/python tools/faults.py --tries $(or $(TRIES),40) --jobs $(JOBS)
 
 wheel: $(VENV)/.tested  ## build dist/genm-*.whl with kernels for this version of Python and this system
-	@$(BIN)/python tools/ship_kernels.py build/kernels > build-kernels.log 2>&1 || { cat build-kernels.log; exit 1; }
-	@tail -n 1 build-kernels.log && rm build-kernels.log
+	@echo ">> compiling the kernels"
+	@mkdir -p build
+	@$(BIN)/python tools/ship_kernels.py build/kernels > build/kernels.log 2>&1 || { cat build/kernels.log; exit 1; }
+	@tail -n 1 build/kernels.log
 	@GENM_KERNELS=build/kernels $(BIN)/python -m hatchling build -t wheel -d dist
 
 docs: $(VENV)/.documented  ## build the documentation site into site/, failing on any broken link
