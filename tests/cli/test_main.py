@@ -191,6 +191,27 @@ class TestProcess:
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
         assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"genm: interrupted\n")
 
+    @pytest.mark.parametrize(("kind", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+    def test_a_signal_that_a_library_turns_into_an_error_of_its_own_is_still_a_signal(self, kind, code):
+        script = (
+            "import os, signal, sys\n"
+            "class Turning:\n"
+            "    def find_spec(self, name, path=None, target=None):\n"
+            "        if name == 'genm.cli.app':\n"
+            "            try:\n"
+            f"                os.kill(os.getpid(), {int(kind)})\n"
+            "                signal.sigtimedwait([], 5)\n"
+            "            except BaseException:\n"
+            "                pass\n"
+            "            raise TypeError('expected a message argument')\n"
+            "sys.meta_path.insert(0, Turning())\n"
+            "from genm.cli.main import run\n"
+            "run()\n"
+        )
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False)
+        said = b"genm: interrupted\n" if kind is signal.SIGINT else b""
+        assert (done.returncode, done.stderr) == (code, said)
+
     def test_terminated_it_leaves_no_half_a_file(self, tmp_path):
         code = (
             WITHOUT_A_CACHE + "from genm.io import whole_file\n"

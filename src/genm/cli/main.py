@@ -10,6 +10,7 @@ FAULT, INTERRUPTED, BROKEN_PIPE, TERMINATED = 2, 130, 141, 143
 
 def run() -> None:
     """Run the command line and exit with its code."""
+    came: list[int] = []
     try:
         # Imported here, so that an interrupt meanwhile is told in one line, too.
         import os
@@ -17,7 +18,18 @@ def run() -> None:
 
         # numba would colour its own errors, for which it has colorama write escape codes to every terminal at exit
         os.environ.setdefault("NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING", "1")
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))  # half a file is taken away, as after Ctrl-C
+
+        def terminate(*_: object) -> None:
+            came.append(TERMINATED)
+            sys.exit(TERMINATED)  # half a file is taken away, as after Ctrl-C
+
+        def interrupt(*_: object) -> None:
+            came.append(INTERRUPTED)
+            raise KeyboardInterrupt
+
+        signal.signal(signal.SIGTERM, terminate)
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # it may be ignored, as in the background
+            signal.signal(signal.SIGINT, interrupt)
         sys.unraisablehook = _signal_again
         import typer
 
@@ -26,6 +38,8 @@ def run() -> None:
         typer.main.get_command(app).main(prog_name="genm")
     except BaseException as error:
         code = _code_of_signal(error)
+        if code is None and came and not isinstance(error, SystemExit):
+            code = came[0]  # a library in C or Rust made another error of what the signal raised
         if code is None:
             raise
         if code == INTERRUPTED and not isinstance(error, SystemExit):
