@@ -8,19 +8,43 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 import zstandard
 
 from genm.errors import InputError
-from genm.io import check_outputs, locked, make_folder, whole_file, write_text
+from genm.io import _new_part, _parts, check_outputs, locked, make_folder, remove_parts, whole_file, write_text
 
 
 def test_an_interrupt_while_writing_leaves_nothing_behind(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt), whole_file(tmp_path / "m.json"):
         raise KeyboardInterrupt
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_process_that_ends_removes_what_no_block_will(tmp_path: Path) -> None:
+    """A signal between making a temporary file and the block that removes it."""
+    place, stack = tmp_path / "a.txt", ExitStack()
+    part, file = _new_part(place, stack)
+    theirs = tmp_path / ".a.txt.1-00000000.part"
+    theirs.write_bytes(b"of another process")
+    _parts.add(theirs)
+    try:
+        remove_parts()
+        assert sorted(tmp_path.iterdir()) == [theirs]
+    finally:
+        file.close()
+        stack.close()
+        _parts.difference_update([part, theirs])
+    write_text(place, "whole")
+    with pytest.raises(ZeroDivisionError), whole_file(place):
+        raise ZeroDivisionError
+    with pytest.raises(OSError, match="No such file"), whole_file(tmp_path / "no folder" / "a"):
+        pass
+    assert not _parts
+    assert place.read_text() == "whole"
 
 
 def test_a_failure_keeps_what_was_there(tmp_path: Path) -> None:

@@ -25,6 +25,8 @@ Destination = PathLike | IO[bytes]
 
 _STANDARD = "-"
 _OURS, _HELD, _NO_LOCKS = "ours", "held by another process", "not supported here"
+_parts: set[Path] = set()
+"""The temporary files that this process writes."""
 _PART_NAME = re.compile(r"\..+\.[0-9]+-[0-9a-f]{8}\.part")
 
 
@@ -82,6 +84,19 @@ def whole_file(path: PathLike) -> Iterator[IO[bytes]]:
         except BaseException:
             part.unlink(missing_ok=True)
             raise
+        finally:
+            _parts.discard(part)
+
+
+def remove_parts() -> None:
+    """Remove the temporary files of this process, which is about to end.
+
+    A signal may have come before the block that removes a file was entered, or when it was left.
+    """
+    own = f".{os.getpid()}-"  # a process that was forked knows those of the one that made it
+    for part in [part for part in _parts if own in part.name]:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
 
 
 def _new_part(place: Path, stack: ExitStack) -> tuple[Path, IO[bytes]]:
@@ -93,7 +108,12 @@ def _new_part(place: Path, stack: ExitStack) -> tuple[Path, IO[bytes]]:
     while True:
         # Every try has its own name: a writer that takes the earlier file for an abandoned one removes it by name.
         part = place.with_name(f".{place.name[:50]}.{os.getpid()}-{secrets.token_hex(4)}.part")
-        file = part.open("xb")
+        _parts.add(part)
+        try:
+            file = part.open("xb")
+        except OSError:  # a file of that name is not ours
+            _parts.discard(part)
+            raise
         if _lock(file) != _HELD and _is_open_at(part, file.fileno()):
             if sys.platform != "win32":
                 stack.callback(os.close, os.dup(file.fileno()))
@@ -101,6 +121,7 @@ def _new_part(place: Path, stack: ExitStack) -> tuple[Path, IO[bytes]]:
         # Another writer took the new file for an abandoned one before it was locked.
         file.close()
         part.unlink(missing_ok=True)
+        _parts.discard(part)
 
 
 def _remove_abandoned_parts(folder: Path) -> None:

@@ -212,6 +212,23 @@ class TestProcess:
         said = b"genm: interrupted\n" if kind is signal.SIGINT else b""
         assert (done.returncode, done.stderr) == (code, said)
 
+    def test_terminated_before_the_block_that_removes_a_file_it_removes_it(self, tmp_path):
+        script = (
+            "import os, signal, sys\n"
+            "from genm import io\n"
+            "locked = io._lock\n"
+            "def lock(file):\n"
+            "    os.kill(os.getpid(), signal.SIGTERM)\n"
+            "    return locked(file)\n"
+            "io._lock = lock\n"
+            "from genm.cli.main import run\n"
+            "sys.argv = ['genm', 'sample', 'here']\n"
+            "run()\n"
+        )
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False, cwd=tmp_path)
+        assert (done.returncode, done.stderr) == (143, b"")
+        assert not list((tmp_path / "here").iterdir())
+
     def test_terminated_it_leaves_no_half_a_file(self, tmp_path):
         code = (
             WITHOUT_A_CACHE + "from genm.io import whole_file\n"

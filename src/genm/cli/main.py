@@ -77,11 +77,15 @@ def _signal_again(unraisable: "sys.UnraisableHookArgs") -> None:
 def _leave_at_once(code: int) -> None:
     """Exit without waiting for threads at work: Python would let each finish, and a long fit takes minutes.
 
-    What the command had begun to write is removed by now; a file appears only when it is complete.
+    What the command had begun to write is removed; a file appears only when it is complete.
     """
     import contextlib
     import os
 
+    written_by = sys.modules.get("genm.io")
+    if written_by is not None:
+        with contextlib.suppress(Exception):
+            written_by.remove_parts()
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):
             stream.flush()
