@@ -1,6 +1,8 @@
 """`genm.train(table)` and `genm fit --table`: figures, checkpoints, refusals."""
 
 import json
+import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ from genm.cli.app import app
 from genm.errors import EngineError, InputError, ModelError
 from genm.evidence import evidence_path, load_evidence
 from genm.learn import AutoFuser, CotrainFuser, NewtonFuser, OnlineFuser
-from genm.learn.table import TableQueries
+from genm.learn.table import TableProblem, TableQueries
 from genm.learn.table_fit import fit_table, settings_for
 from genm.scale import Checkpoint, Request, Settings, ThreadEngine, checkpoint_path
 
@@ -231,3 +233,18 @@ def test_the_command_refuses(arguments, message):
     done = CliRunner().invoke(app, ["fit", *arguments])
     assert (done.exit_code, done.stdout) == (2, "")
     assert message in done.stderr
+
+
+def test_searches_at_the_same_time_remember_exact_means_in_turn():
+    problem = object.__new__(TableProblem)
+    problem.beta, problem.smooth_j, problem.total, problem._exact = 1.0, False, 2.0, {}
+    problem.ask = lambda weights, **_: [np.float64(weights[0]), np.float64(1.0), np.ones(1)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as threads:
+            list(threads.map(lambda i: problem.gradient(np.array([float(i)])), range(20_000)))
+    finally:
+        sys.setswitchinterval(interval)
+    assert len(problem._exact) == 64
+    assert all(value == np.frombuffer(key)[0] / 2.0 for key, value in problem._exact.items())

@@ -10,6 +10,7 @@ Fits of several folds run side by side and share the passes over the table (`gen
 
 import copy
 import itertools
+import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from hashlib import sha256
@@ -50,6 +51,7 @@ FEWEST_SHARDS = 8
 """Shards from which that sample is taken at least, if there are as many."""
 _MOST_REMEMBERED = 64
 """Exact means that are kept beside the weights they belong to: a pass for derivatives finds them as well."""
+_remembering = threading.Lock()
 
 
 class TableQueries:
@@ -281,9 +283,10 @@ class TableProblem(Problem):
         exact, *sums = self.ask(
             weights, kind="smooth", beta=self.beta, order=order, smooth_j=self.smooth_j, total=self.total
         )
-        while len(self._exact) >= _MOST_REMEMBERED:
-            self._exact.pop(next(iter(self._exact)), None)
-        self._exact[np.asarray(weights, np.float64).tobytes()] = float(exact / self.total)
+        with _remembering:  # searches from several starts ask at the same time
+            while len(self._exact) >= _MOST_REMEMBERED:
+                self._exact.pop(next(iter(self._exact)))
+            self._exact[np.asarray(weights, np.float64).tobytes()] = float(exact / self.total)
         return [*(one / self.total for one in sums[:2]), *sums[2:]]  # Hessians are means already
 
     def pass_over(self, learner: StreamLearner) -> None:
