@@ -63,6 +63,24 @@ def run_commands() -> None:
                     raise SystemExit(f"genm {command}: exit {end.code}") from end
 
 
+def ship_to(folder: Path) -> None:
+    """Let every kernel that Python calls, of modules imported from now on, be written to the folder when compiled.
+
+    Parts are not written: they are inside the kernels that call them.
+    """
+    from genm._math import parallel, shipped_kernels
+
+    class ShippingCache(parallel.KernelCache):
+        """The cache of a kernel, with a second place."""
+
+        def keep(self, key: Any, form: tuple[list[str], Any]) -> None:
+            super().keep(key, form)
+            if self.has_entry_point:
+                shipped_kernels.ship(folder, self._py_func, key, form)
+
+    parallel.KernelCache = ShippingCache
+
+
 def main() -> None:
     """Set the environment before numba is imported, and begin with nothing compiled."""
     if len(sys.argv) != 2:
@@ -77,23 +95,14 @@ def main() -> None:
 
 def compile_and_ship(folder: Path) -> None:
     """Fill the folder anew."""
-    from genm._math import parallel, shipped_kernels
+    from genm._math import shipped_kernels
     from genm.cli import compilation
 
     shipped_kernels.FOLDER = folder / "none"  # what an earlier wheel carries is not shipped again
     shutil.rmtree(folder, ignore_errors=True)
     own = folder / shipped_kernels.versions()
     own.mkdir(parents=True)
-
-    class ShippingCache(parallel.KernelCache):
-        """Writes kernels that Python calls to the folder, too; their parts are inside them."""
-
-        def keep(self, key: Any, form: tuple[list[str], Any]) -> None:
-            super().keep(key, form)
-            if self.has_entry_point:
-                shipped_kernels.ship(own, self._py_func, key, form)
-
-    parallel.KernelCache = ShippingCache
+    ship_to(own)
     compilation._is_cached = lambda _: True  # no other process compiles a part of them
     before = Path.cwd()
     with tempfile.TemporaryDirectory() as work:

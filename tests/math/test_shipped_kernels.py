@@ -30,21 +30,16 @@ def sum_of_squares(values: np.ndarray) -> float:
 PROGRAM = """
 import json, sys
 from pathlib import Path
-from genm._math import parallel, shipped_kernels
+from genm._math import shipped_kernels
+from ship_kernels import ship_to
 
 step, folder = sys.argv[1], Path(sys.argv[2])
 shipped_kernels.FOLDER = folder
 own = folder / shipped_kernels.versions()
 
-class ShippingCache(parallel.KernelCache):
-    def keep(self, key, form):
-        super().keep(key, form)
-        if self.has_entry_point:
-            shipped_kernels.ship(own, self._py_func, key, form)
-
 if step == "ship":
     own.mkdir(parents=True)
-    parallel.KernelCache = ShippingCache
+    ship_to(own)
 from numba.core import event
 import numpy as np
 

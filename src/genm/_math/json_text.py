@@ -8,7 +8,7 @@ not of the simplest kind, a kernel gives up, and its caller takes the slower way
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.parallel import kernel
+from genm._math.parallel import kernel, part
 from genm._typing import Bools, Codes, Floats, Ints
 
 Bytes = NDArray[np.uint8]
@@ -80,6 +80,14 @@ def may_repeat_a_key(text: Bytes, secret: np.uint64, table: NDArray[np.uint64]) 
     return False
 
 
+@part()
+def _after_blanks(text: Bytes, at: int) -> int:
+    """Return the first place from `at` on that is not blank."""
+    while at < len(text) and text[at] <= _SPACE:
+        at += 1
+    return at
+
+
 @kernel
 def enter_columns(
     text: Bytes,
@@ -104,13 +112,11 @@ def enter_columns(
     at, entry, n_docs = 0, 0, 0
     for k in range(len(sizes)):
         for number in range(sizes[k]):
-            while at < len(text) and text[at] <= _SPACE:
-                at += 1
+            at = _after_blanks(text, at)
             if at >= len(text) or text[at] != (_OPEN_LIST if number == 0 else _COMMA):
                 return GAVE_UP
             at += 1
-            while at < len(text) and text[at] <= _SPACE:
-                at += 1
+            at = _after_blanks(text, at)
             if at >= len(text) or text[at] != _QUOTE:
                 return GAVE_UP
             at += 1
@@ -150,8 +156,7 @@ def enter_columns(
             raw[row, columns[k]] = scores[entry]
             entry += 1
             at += 1
-        while at < len(text) and text[at] <= _SPACE:
-            at += 1
+        at = _after_blanks(text, at)
         if at >= len(text) or text[at] != _CLOSE_LIST:
             return GAVE_UP
         at += 1
