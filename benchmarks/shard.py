@@ -1,11 +1,12 @@
 """How `genm shard` grows: CPU time, peak memory and disk for runs of several sizes, in a limited address space.
 
-    python -m benchmarks.shard --folder /tmp --gigabytes 0.5,1 --limit 4G [--memory 1G] [--kill]
+    python -m benchmarks.shard --folder /tmp --gigabytes 0.5,1 --limit 4G [--memory 1G] [--packed] [--kill]
 
 Makes TREC runs of so many gigabytes in all (4 rankers, 1,000 documents per query; every second run has the queries
 in another order) and judgments, and runs `genm shard` in a process that may not use more than --limit of address
 space. --kill also kills it (SIGKILL) ten times on the way, goes on each time, and compares the bytes with those of
-the uninterrupted command. What was made is removed at the end.
+the uninterrupted command. --packed packs every second run by zstandard, which leaves room on the disk for large
+sizes; sizes are those of the unpacked text. What was made is removed at the end.
 """
 
 import argparse
@@ -19,9 +20,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
+import zstandard
 
 from benchmarks._bars import hold
 
@@ -30,14 +35,29 @@ LINE = 45
 UNITS = {"M": 2**20, "G": 2**30}
 
 
-def make_runs(folder: Path, n_bytes: float) -> tuple[list[Path], Path, int]:
-    """Write runs of about so many bytes in all, and judgments; return them and the number of queries."""
+@contextmanager
+def written(path: Path) -> Iterator[BinaryIO]:
+    """Yield a file to write to, which packs what it gets where its name ends with .zst."""
+    with path.open("wb") as file:
+        if path.suffix != ".zst":
+            yield file
+            return
+        with zstandard.ZstdCompressor(level=1).stream_writer(file) as packer:
+            yield packer
+
+
+def make_runs(folder: Path, n_bytes: float, *, packed: bool) -> tuple[list[Path], Path, int, int]:
+    """Write runs of about so many bytes in all, and judgments.
+
+    Return both, the number of queries, and the bytes of the unpacked runs.
+    """
     import polars as pl
 
-    n_queries = max(1, int(n_bytes / (N_RANKERS * N_DOCS * LINE)))
-    step, paths = 200, [folder / f"r{k}.trec" for k in range(N_RANKERS)]
+    n_queries, n_written = max(1, int(n_bytes / (N_RANKERS * N_DOCS * LINE))), 0
+    step, ends = 200, (".trec", ".trec.zst" if packed else ".trec")
+    paths = [folder / f"r{k}{ends[k % 2]}" for k in range(N_RANKERS)]
     for k, path in enumerate(paths):
-        with path.open("wb") as file:
+        with written(path) as file:
             firsts = range(0, n_queries, step)
             for first in firsts if k % 2 == 0 else reversed(firsts):
                 rng = np.random.default_rng((k, first))
@@ -55,14 +75,14 @@ def make_runs(folder: Path, n_bytes: float) -> tuple[list[Path], Path, int]:
                         "tag": pl.repeat(f"r{k}", len(query), eager=True),
                     }
                 )
-                frame.write_csv(file, include_header=False, separator=" ")
+                n_written += file.write(frame.write_csv(include_header=False, separator=" ").encode())
     qrels = folder / "qrels.txt"
     with qrels.open("w", encoding="utf-8") as lines:
         for first in range(0, n_queries, step):
             base = np.random.default_rng(first).integers(0, 8_000_000, 1 + min(step, n_queries - first))
             for q in range(first, min(first + step, n_queries)):
                 lines.writelines(f"{q:07} 0 D{base[q - first] + 7 * d:08} {d % 3}\n" for d in range(0, 100, 10))
-    return paths, qrels, n_queries
+    return paths, qrels, n_queries, n_written
 
 
 def command(paths: list[Path], qrels: Path, to: Path, memory: str, shard_size: str) -> list[str]:
@@ -123,14 +143,14 @@ def main() -> None:
     parser.add_argument("--limit", default="4G", help="address space, such as 4G")
     parser.add_argument("--memory", default="1G", help="option of genm shard")
     parser.add_argument("--shard-size", default="64M", help="option of genm shard")
+    parser.add_argument("--packed", action="store_true")
     parser.add_argument("--kill", action="store_true")
     given = parser.parse_args()
     limit = int(float(given.limit[:-1]) * UNITS[given.limit[-1]])
     for gigabytes in map(float, given.gigabytes.split(",")):
         folder = Path(tempfile.mkdtemp(prefix="genm-shard-", dir=given.folder))
         try:
-            paths, qrels, n_queries = make_runs(folder, gigabytes * 1e9)
-            size = sum(path.stat().st_size for path in paths)
+            paths, qrels, n_queries, size = make_runs(folder, gigabytes * 1e9, packed=given.packed)
             found = run(command(paths, qrels, folder / "table", given.memory, given.shard_size), limit)
             facts = json.loads((folder / "table" / "manifest.json").read_text(encoding="utf-8"))
             on_disk = sum(path.stat().st_size for path in (folder / "table").iterdir())
