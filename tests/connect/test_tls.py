@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 from connect.stub import serving
-from connect.test_http_engines import DOCS, PLAYERS
+from connect.test_http_engines import DOCS, PLAYERS, need_client
 
 from genm.connect import connect
 from genm.errors import EngineError
@@ -31,6 +31,7 @@ def certificate(tmp_path_factory):
 
 @pytest.mark.parametrize("name", PLAYERS)
 def test_a_certificate_is_checked_by_default(certificate, name):
+    need_client(name)
     authority, both = certificate
     play, template, index = PLAYERS[name]
     with serving(partial(play, DOCS), both) as stub:
@@ -52,6 +53,7 @@ def test_a_certificate_is_checked_by_default(certificate, name):
 
 @pytest.mark.parametrize("name", ["opensearch", "solr"])
 def test_a_certificate_for_another_name_is_refused(certificate, name):
+    need_client(name)
     authority, both = certificate
     play, template, index = PLAYERS[name]
     with serving(partial(play, DOCS), both) as stub:

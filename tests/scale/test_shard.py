@@ -3,8 +3,10 @@
 import gzip
 import json
 import random
+import re
 import shutil
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -110,15 +112,19 @@ def test_a_table_of_files_is_what_align_runs_gives(tmp_path_factory: pytest.Temp
             shuffled(judged, given["seed"])
     weights = {"query-01": 0.25, "query-05": 3.0} if given["seed"] % 2 else None
     options = {"normalize": given["normalize"], "depth": given["depth"], "query_weights": weights}
-    table = write_table(
-        paths, judged, folder / "table", dtype=given["dtype"], memory=given["memory"],
-        shard_rows=given["shard_rows"], **options,
-    )  # fmt: skip
+    sizes = {name: given[name] for name in ("dtype", "memory", "shard_rows")}
+    written = partial(write_table, paths, judged, folder / "table", **sizes, **options)
     runs = {name: read_run(path, name=name) for name, path in paths.items()}
     if given["dtype"] == "float32":
         runs = {name: float32(run) for name, run in runs.items()}
     qrels = None if judged is None else read_qrels(judged)
-    aligned = align_runs(runs, qrels, **options)
+    if qrels is not None and not all(set(scores) & set(given["grades"]) for scores in given["runs"].values()):
+        with pytest.raises(InputError, match="expected queries in common") as refused:
+            align_runs(runs, qrels, **options)
+        with pytest.raises(InputError, match=f"^{re.escape(str(refused.value))}$"):
+            written()
+        return
+    table, aligned = written(), align_runs(runs, qrels, **options)
     assert_same(table, aligned)
     assert_same(ScoreTable.open(folder / "table"), aligned)
     assert sorted(path.name for path in (folder / "table").iterdir()) == sorted(

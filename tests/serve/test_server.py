@@ -286,6 +286,7 @@ def test_a_full_disk_is_a_503(folder):
         pytest.skip("needs limits on the size of files")
     code = (
         "import resource, signal, sys\n"
+        "sys.dont_write_bytecode = True  # Python keeps bytecode that was cut short\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "from genm.cli.main import run\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))\n"
