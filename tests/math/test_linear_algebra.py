@@ -10,6 +10,7 @@ from scipy.optimize import nnls
 
 from genm._math.linear_algebra import (
     dot,
+    median,
     nonnegative_solution,
     norm,
     product,
@@ -94,3 +95,9 @@ def test_nonnegative_solution_is_that_of_least_squares(seed, n):
 
 def test_nothing_to_gain_is_all_zeros():
     assert nonnegative_solution(np.eye(3), np.array([-1.0, 0.0, -math.pi])).tolist() == [0.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 8, 30, 31])
+def test_median_is_numpys(n: int) -> None:
+    values = np.random.default_rng(n).normal(size=n)
+    assert median(values) == np.median(values)

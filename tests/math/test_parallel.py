@@ -10,6 +10,8 @@ from pathlib import Path
 import numba
 import numpy as np
 import pytest
+from numba.core.errors import NumbaTypeError
+from numba.core.typing.typeof import typeof_impl
 
 import genm
 from genm._math import parallel
@@ -132,7 +134,8 @@ def test_a_kernel_that_cannot_be_kept_is_used(kernel: Kernel, monkeypatch, capfd
 
 def test_loading_a_kernel_does_not_load_the_compiler(tmp_path: Path) -> None:
     script = tmp_path / "k.py"
-    loaded = "import sys\nprint('numba.np.arraymath' in sys.modules, 'scipy.linalg' in sys.modules)\n"
+    names = ("numba.np.arraymath", "scipy.linalg", "numpy.ma")
+    loaded = f"import sys\nprint(*(name in sys.modules for name in {names}))\n"
     compiled = "import numba\nprint(numba.njit(lambda x: total(x) + x.sum())(np.arange(4.0)))\n"
     called = "import numpy as np\nprint(total(np.arange(4.0)), sum(total.stats.cache_hits.values()))\n"
     script.write_text(f"{KERNEL}{called}{loaded}{compiled}")
@@ -143,8 +146,18 @@ def test_loading_a_kernel_does_not_load_the_compiler(tmp_path: Path) -> None:
         )
         for _ in range(2)
     ]
-    assert runs[0].stdout == "6.0 0\nTrue True\n12.0\n"
-    assert runs[1].stdout == "6.0 1\nFalse False\n12.0\n"  # and compiling works after a load
+    assert runs[0].stdout == "6.0 0\nTrue True True\n12.0\n"
+    assert runs[1].stdout == "6.0 1\nFalse False False\n12.0\n"  # and compiling works after a load
+
+
+@pytest.mark.parametrize("kind", [np.bool_, np.int8, np.uint64, np.float32, np.float64, np.complex64, "M8[s]"])
+def test_arrays_have_the_types_that_numba_gives_them(kind) -> None:
+    whole, fixed = np.zeros((4, 6), kind), np.zeros(3, kind)
+    fixed.flags.writeable = False
+    for array in (whole, whole.T, whole[:, ::2], whole[0], fixed, whole.view(np.recarray)):
+        assert typeof_impl(array, None) == parallel._type_of_any_array(array, None)
+    with pytest.raises(NumbaTypeError, match="MaskedArray"):
+        typeof_impl(np.ma.array([1.0]), None)
 
 
 def test_a_loaded_kernel_raises_the_errors_of_what_it_calls(tmp_path: Path) -> None:

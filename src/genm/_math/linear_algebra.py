@@ -43,6 +43,12 @@ def weighted_mean(values: Floats, weights: Floats) -> float:
     return dot(values, weights) / float(weights.sum())
 
 
+def median(values: Floats) -> float:
+    """Return numpy's median; numpy looks for a masked array first, and takes .03 s to load what knows of them."""
+    rising, half = np.sort(values, axis=None), values.size // 2
+    return float(rising[half] if values.size % 2 else (rising[half - 1] + rising[half]) / 2.0)
+
+
 def row_products(left: Floats, right: Floats) -> Floats:
     """Return left @ right.T, (n, m): the dot product of every row of one with every row of the other.
 

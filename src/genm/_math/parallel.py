@@ -25,9 +25,12 @@ from typing import IO, Any, Protocol, TypeVar, cast
 import numba
 import numpy as np
 from llvmlite.binding import parse_assembly, parse_bitcode
+from numba.core import types
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.environment import Environment, lookup_environment
 from numba.core.runtime.nrt import rtsys
+from numba.core.typing.typeof import typeof_impl
+from numba.np import numpy_support
 
 from genm._math.shipped_kernels import file_name, shipped_folder, whole_content, with_digest
 from genm._typing import Ints
@@ -53,9 +56,15 @@ def kept(**options: Any) -> Callable[[F], F]:
         dispatcher = numba.njit(**options)(function)
         # numba has no public way to change how a kernel is loaded
         dispatcher._cache = KernelCache(function, has_entry_point="no_cpython_wrapper" not in options)
+        # numba would look through all installed packages for extensions of its types; kernels use none
+        dispatcher._compilation_chain_init_hook = _nothing
         return cast("F", dispatcher)
 
     return compile_later
+
+
+def _nothing() -> None:
+    pass
 
 
 _FORMAT = ", symbols first"
@@ -235,6 +244,21 @@ def _environment(module: str, constants: list[Any], name: str) -> Environment:
     return found
 
 
+_type_of_any_array = typeof_impl.dispatch(np.ndarray)
+
+
+@typeof_impl.register(np.ndarray)
+def _type_of_array(array: Any, context: Any) -> Any:
+    """Return what numba calls the type of an array.
+
+    numba asks of every array whether it is masked, and loads numpy.ma to know: .03 s of every command.
+    """
+    if type(array) is not np.ndarray or array.dtype.kind not in "biuf":
+        return _type_of_any_array(array, context)
+    layout, readonly = numpy_support.map_layout(array), not array.flags.writeable
+    return types.Array(numpy_support.from_dtype(array.dtype), array.ndim, layout, readonly=readonly)
+
+
 def kernel(function: F) -> F:
     """Compile at first use, keep the result on disk, release the interpreter lock while running."""
     return kept(no_cfunc_wrapper=True)(function)
@@ -248,26 +272,30 @@ def n_threads() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def over_ranges(work: Callable[[int, int], None], costs: Ints) -> None:
+def over_ranges(work: Callable[[int, int], None], costs: Ints, total: int | None = None) -> None:
     """Call `work(low, high)` over consecutive ranges of items whose costs are about equal.
 
     `work` must touch only what belongs to its range. Runs in the caller's thread when one thread is enough,
-    or when the caller is itself one of several at work (see `over_items`).
+    or when the caller is itself one of several at work (see `over_items`). `total` is the sum of the costs, if it
+    is known.
     """
     n = len(costs)
     if n == 0:
         return
-    if n == 1 or getattr(_worker, "busy", False):
+    total = int(np.add.reduce(costs)) if total is None else total
+    if n == 1 or takes_one_thread(total):
         work(0, n)
         return
-    total = int(np.add.reduce(costs))
-    if total < 20_000 or (threads := n_threads()) == 1:
-        work(0, n)
-        return
+    threads = n_threads()
     pieces = min(n, 4 * threads)
     ends = np.searchsorted(np.cumsum(costs), np.linspace(0, total, pieces + 1)[1:-1])
     cuts = np.unique(np.concatenate(([0], ends, [n])))
     list(_threads(threads).map(work, cuts[:-1].tolist(), cuts[1:].tolist()))
+
+
+def takes_one_thread(cost: int) -> bool:
+    """Return whether work of this cost stays in the caller's thread: it is too little, or all cores are busy."""
+    return cost < 20_000 or getattr(_worker, "busy", False) or n_threads() == 1
 
 
 def over_items(work: Callable[[A], B], items: Iterable[A]) -> list[B]:
