@@ -15,6 +15,8 @@ from genm.learn.auto import (
     SimpleWeights,
     WarmRestart,
     held_out_value,
+    shrink,
+    shrink_each,
     shrink_safely,
 )
 from genm.learn.objectives import Problem, Scorer, beta_of, fold_of_queries
@@ -141,6 +143,15 @@ def test_simple_weights_of_a_selection_are_those_of_its_queries_alone(measure):
     assert some.means() == pytest.approx(wanted, rel=1e-12)
     assert some.targets["single"].tolist() == own.targets["single"].tolist()
     assert own.targets["uniform"].tolist() == [1 / 3] * 3
+
+
+@pytest.mark.parametrize("n", [2, 4, 9, 17])
+def test_all_shrinkages_at_once_are_each_to_the_bit(n: int) -> None:
+    rng = np.random.default_rng(n)
+    simple = {"uniform": np.full(n, 1.0 / n), "single": np.eye(n)[1]}
+    for learned in (rng.dirichlet(np.ones(n)), np.eye(n)[0], -rng.random(n)):
+        wanted = [shrink(learned, one, simple) for one in SHRINKAGES]
+        np.testing.assert_array_equal(shrink_each(learned, simple), wanted)
 
 
 def test_climbs_from_nearby_end_as_high_as_those_from_uniform_weights_and_sooner():

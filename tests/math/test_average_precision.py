@@ -1,6 +1,7 @@
 """Smoothed average precision over tiles: by hand, against the oracle, by differences, and at the edges."""
 
 import itertools
+from concurrent.futures import ThreadPoolExecutor
 
 import numba
 import numpy as np
@@ -16,6 +17,7 @@ from genm._math.average_precision import (
     exact_ranks,
     smooth_ap,
     smooth_ap_one,
+    smooth_map,
     store_of,
     top_positions,
 )
@@ -282,6 +284,14 @@ def test_queries_without_relevant_rows_are_zero():
         assert not found.hessian.any()
 
 
+def test_threads_that_evaluate_the_same_queries_do_not_share_memory():
+    tiles, rng = Case(5, [90] * 20, 4).tiles, np.random.default_rng(5)
+    points = rng.dirichlet(np.ones(4), 200)
+    alone = [smooth_map(tiles, one, 100.0)[0] for one in points]
+    with ThreadPoolExecutor(4) as pool:
+        assert [value for value, _ in pool.map(lambda one: smooth_map(tiles, one, 100.0), points)] == alone
+
+
 def test_no_queries_at_all():
     tiles = build_tiles(np.array([0]), np.zeros((0, 2)), np.zeros(0, bool), np.zeros(0, np.int64))
     found = smooth_ap(tiles, np.ones(2), 10.0, order=2)
@@ -319,6 +329,25 @@ def test_gradients_of_one_query_after_another_have_the_bits_of_each_query_alone(
         value, gradient = gradients.at(q, weights)
         assert value == alone.value[0]
         assert gradient.tobytes() == alone.gradient[0].tobytes()
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.integers(0, 999),
+    st.sampled_from([1, 2, 7, 8, 9, 17, 30, 127, 128, 129, 150]),
+    st.integers(1, 10),
+    st.sampled_from([0.0, 20.0, 200.0, 1e70]),
+    st.sampled_from([1.0, 1e40]),
+)
+def test_the_mean_over_few_queries_has_the_bits_of_numpys(seed, n_queries, n_rankers, beta, scale):
+    lengths = np.random.default_rng(seed).integers(0, 80, n_queries)
+    case = Case(seed, [70, *lengths[1:]], n_rankers)
+    tiles, weights, columns = case.tiles, case.weights * scale, list(range(n_rankers))
+    found = smooth_ap(tiles, weights, beta, order=1, window=8.0)
+    for in_eights, gradients in ((False, found.gradient), (True, found.gradient[:, columns])):
+        value, gradient = smooth_map(tiles, weights, beta, window=8.0, in_eights=in_eights)
+        assert value == float(mean(tiles, found.value))
+        np.testing.assert_array_equal(gradient, mean(tiles, gradients))
 
 
 def test_bad_options_are_refused():

@@ -19,6 +19,7 @@ STABLE = {
 OTHERS = {
     ("_math.exact.bound_kernels", "_math.exact.rank_gains"),
     ("_math.exact.line_kernels", "_math.exact.rank_gains"),
+    ("_math.few_weights", "_math.linear_algebra"),  # Jacobi's method
 }
 
 

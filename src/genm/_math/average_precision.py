@@ -20,6 +20,7 @@ import numpy as np
 from genm._math.average_precision_kernels import (
     GRADIENTS,
     IN_BLOCKS,
+    IN_EIGHTS,
     RANKS,
     HessianSums,
     Ranks,
@@ -30,11 +31,12 @@ from genm._math.average_precision_kernels import (
     position_hessian_range,
     position_range,
     smooth_range,
+    sum_gradients,
     top_range,
 )
 from genm._math.elementary import TAIL
-from genm._math.parallel import over_ranges
-from genm._math.tiles import TILE, Tiles, build_tiles, scale_weights
+from genm._math.parallel import over_ranges, takes_one_thread
+from genm._math.tiles import TILE, Tiles, build_tiles, mean, scale_weights
 from genm._typing import Bools, Codes, Floats, Ints
 from genm.errors import InputError
 
@@ -49,6 +51,8 @@ _RELEVANT_PER_TILE = 8
 """Exponentials of relevant documents kept for derivatives, on average; seven are used there."""
 _NO_CHUNKS: Ints = np.zeros(0, np.int64)
 _GREATEST = np.finfo(np.float64).max
+_MOST_SUMMED_AT_ONCE = 128
+"""Queries up to which numpy adds in eight sums; it cuts longer rows in two."""
 _TAME = 1e60
 """A beta with which no gradient overflows where scores were not divided: they are at most 2**500, about 3e150."""
 
@@ -130,6 +134,32 @@ def smooth_ap(
     return SmoothAP(value, gradient, hessian)
 
 
+def smooth_map(
+    tiles: Tiles, weights: Floats, beta: float, *, window: float = TAIL, in_eights: bool = False
+) -> tuple[float, Floats]:
+    """Return the mean of smoothed average precision over the queries, with their weights, and its gradient.
+
+    To the bit the means of what `smooth_ap` returns, as `tiles.mean` takes them; `in_eights` if its gradients were
+    stored by columns first. A search over few queries takes most of its time for calls of numpy, so for them one
+    kernel does it all.
+    """
+    n_queries, n_rankers = tiles.n_queries, tiles.n_rankers
+    is_small = 0 < n_queries <= _MOST_SUMMED_AT_ONCE and n_rankers > 1 and takes_one_thread(tiles.total_cost)
+    if is_small and 0.0 <= beta <= _TAME and window > 0.0 and not tiles.exponent:
+        scaled, exponent = scale_weights(tiles, weights)
+        if not exponent:
+            sums = np.empty(n_rankers + 1)
+            ranks = tiles.derived.pop("ranks", None) or _memory_of_one(tiles, keep=True)
+            reach, steps = min(float(window), TAIL), RANKS | GRADIENTS | (IN_EIGHTS if in_eights else 0)
+            sum_gradients(store_of(tiles), tiles.query_weights, scaled, beta, reach, ranks, steps, sums)
+            tiles.derived["ranks"] = ranks  # taken out meanwhile, because another thread may ask, too
+            sums /= tiles.total_weight
+            return float(sums[-1]), sums[:-1]
+    found = smooth_ap(tiles, weights, beta, order=1, window=window)
+    gradient = np.asfortranarray(found.gradient) if in_eights else found.gradient
+    return float(mean(tiles, found.value)), mean(tiles, gradient)
+
+
 def smooth_ap_one(
     scores: Floats, relevant: Bools, n_relevant: int, weights: Floats, beta: float, *, smooth_j: bool = False
 ) -> tuple[float, Floats]:
@@ -184,7 +214,7 @@ def store_of(tiles: Tiles) -> Store:
         tiles.relevant_spans,
         tiles.n_relevant,
         tiles.sums,
-        float(max(tiles.high.max(initial=0.0), -tiles.low.min(initial=0.0))),
+        tiles.greatest_score,
         np.maximum(tiles.n_relevant, 1).astype(np.float64),
     )
     return found
@@ -228,9 +258,15 @@ def _working_memory(n_tiles: int, n: int, *, keep: bool) -> Ranks:
 
 def _cut_into_blocks(tiles: Tiles, low: int, high: int) -> tuple[list[tuple[int, int]], int, int]:
     """Return blocks of queries, and the most tiles and relevant documents of any of them."""
+    most = _BLOCK_BYTES // (tiles.scores.itemsize * tiles.n_rankers * TILE)
+    n_tiles, n = (
+        int(np.add.reduce(span[low:high, 1] - span[low:high, 0]))
+        for span in (tiles.tile_spans, tiles.relevant_spans)
+    )
+    if n_tiles <= most and low < high:
+        return [(low, high)], n_tiles, n
     tile_ends = np.concatenate(([0], np.cumsum(tiles.tile_spans[low:high, 1] - tiles.tile_spans[low:high, 0])))
     ends = np.concatenate(([0], np.cumsum(tiles.relevant_spans[low:high, 1] - tiles.relevant_spans[low:high, 0])))
-    most = _BLOCK_BYTES // (tiles.scores.itemsize * tiles.n_rankers * TILE)
     cuts = [0]
     while cuts[-1] < high - low:
         last = int(np.searchsorted(tile_ends, tile_ends[cuts[-1]] + most, side="right")) - 1
@@ -314,7 +350,7 @@ def exact_ranks(tiles: Tiles, weights: Floats) -> Ranked:
     def work(low: int, high: int) -> None:
         _exact_range(low, high, store, scaled, values, starts, ranks)
 
-    over_ranges(work, tiles.costs)
+    over_ranges(work, tiles.costs, tiles.total_cost)
     return Ranked(values, starts, ranks)
 
 

@@ -57,6 +57,8 @@ LEAST = 1e-300
 
 RANKS, GRADIENTS, IN_BLOCKS = 1, 2, 4
 """The steps of `smooth_range`; the last lets every query have its own places in `Ranks`."""
+IN_EIGHTS = 8
+"""With the steps of `sum_gradients`: how gradients are added."""
 
 
 @part()
@@ -688,6 +690,60 @@ def smooth_range(
             after = _differentiate_query(q, place, store, ranks, b, gradients, C, u, shift)
         if steps & IN_BLOCKS:
             place = after
+
+
+@part()
+def _sum_in_eights(x: Floats) -> float:
+    """Return the sum of up to 128 numbers in numpy's order: one by one up to seven, else in eight sums."""
+    n = len(x)
+    whole = n - n % 8
+    value = 0.0
+    if n >= 8:
+        a, b, c, d, e, f, g, h = x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7]
+        for i in range(8, whole, 8):
+            a += x[i]
+            b += x[i + 1]
+            c += x[i + 2]
+            d += x[i + 3]
+            e += x[i + 4]
+            f += x[i + 5]
+            g += x[i + 6]
+            h += x[i + 7]
+        value = ((a + b) + (c + d)) + ((e + f) + (g + h))
+    for i in range(whole, n):
+        value += x[i]
+    return value
+
+
+@kernel
+def sum_gradients(
+    store: Store,
+    query_weights: Floats,
+    weights: Floats,
+    b: float,
+    window: float,
+    ranks: Ranks,
+    steps: int,
+    sums: Floats,
+) -> None:
+    """Set sums to the sums over all queries of their weight times the gradient, and then times the value.
+
+    `steps` are those of `smooth_range`. Gradients are added one by one or IN_EIGHTS, values always in eights: the
+    order in which numpy adds the rows of a matrix, those of a matrix stored by columns, and a vector.
+    """
+    n_queries, n_rankers = len(query_weights), len(weights)
+    values, gradients, terms = np.empty(n_queries), np.empty((n_queries, n_rankers)), np.empty(n_queries)
+    zero = n_queries - n_queries  # an integer like any other, as in `smooth_range`
+    smooth_range(zero, n_queries, store, weights, b, window, ranks, values, gradients, steps)
+    for k in range(n_rankers):
+        value = 0.0
+        for q in range(n_queries):
+            terms[q] = query_weights[q] * (gradients[q, k] * b)
+            value += terms[q]
+        sums[k] = _sum_in_eights(terms) if steps & IN_EIGHTS else value
+    for q in range(n_queries):
+        terms[q] = query_weights[q] * values[q]
+    sums[n_rankers] = _sum_in_eights(terms)
 
 
 class HessianSums(NamedTuple):

@@ -1,4 +1,4 @@
-"""Steps of the optimisers for a few weights, on Python's own numbers.
+"""Steps of the optimisers for a few weights, on Python's own numbers or in a kernel.
 
 A call of numpy takes a microsecond or more, whatever it does. Of an ascent over four weights and thirty queries,
 half the time went into such calls. numpy adds fewer than eight numbers from the first to the last, beginning with
@@ -8,12 +8,12 @@ half the time went into such calls. numpy adds fewer than eight numbers from the
 
 import math
 from collections.abc import Sequence
-from functools import cache
 from operator import mul
 
 import numpy as np
 
-from genm._math import linear_algebra
+from genm._math.linear_algebra import rotate_to_diagonal
+from genm._math.parallel import kernel
 from genm._typing import Floats
 
 FEW = 8
@@ -46,38 +46,88 @@ def project(point: Numbers) -> list[float]:
     return [part / total for part in alpha]
 
 
-def curved_step(alpha: Numbers, g: Numbers, curvature: list[list[float]], longest: float) -> list[float]:
-    """Return the step of the weights that may move: those above 0, and those at 0 that want to rise."""
-    inside = [k for k, part in enumerate(alpha) if part > 1e-12]
-    total = 0.0
-    for k in inside:
-        total += g[k]
-    middle = total / len(inside)
-    free = [k for k, part in enumerate(alpha) if part > 1e-12 or g[k] > middle]
-    step = [0.0] * len(alpha)
-    if len(free) > 1:
-        H = [[-curvature[k][m] for m in free] for k in free]
-        for k, part in zip(free, newton_step([g[k] for k in free], H, longest), strict=True):
-            step[k] = part
-    return step
+@kernel
+def newton_step(g: Floats, H: Floats, longest: float, step: Floats) -> None:
+    """Set an ascent step within sum(step) = 0: Newton's, with every curvature counted as downward."""
+    n = len(g) - 1
+    basis, projected = np.zeros((n, n + 1)), np.empty((n, n + 1))  # rows: the columns of `sum_zero_basis`
+    diagonal, turned = np.empty((n, n)), np.zeros((n, n))
+    along, lengths, order = np.empty(n), np.empty(n), np.empty(n, np.int64)
+    for k in range(n):
+        size = math.sqrt((k + 1.0) * (k + 2.0))
+        for i in range(k + 1):
+            basis[k, i] = 1.0 / size
+        basis[k, k + 1] = -(k + 1.0) / size
+        turned[k, k] = 1.0
+    for k in range(n):
+        along[k] = 0.0
+        for i in range(n + 1):
+            along[k] += basis[k, i] * g[i]
+        for m in range(n + 1):
+            projected[k, m] = 0.0
+            for i in range(n + 1):
+                projected[k, m] += basis[k, i] * H[i, m]
+    for k in range(n):
+        for m in range(n):
+            diagonal[k, m] = 0.0
+            for i in range(n + 1):
+                diagonal[k, m] += projected[k, i] * basis[m, i]
+    rotate_to_diagonal(diagonal, turned)
+    least = 1.0
+    for k in range(n):
+        least = max(least, abs(diagonal[k, k]))
+        place = k
+        while place > 0 and diagonal[k, k] < diagonal[order[place - 1], order[place - 1]]:
+            order[place] = order[place - 1]
+            place -= 1
+        order[place] = k
+    least *= 1e-8
+    for d in range(n):
+        k = order[d]
+        lengths[d] = 0.0
+        for i in range(n):
+            lengths[d] += turned[i, k] * along[i]
+        lengths[d] /= max(abs(diagonal[k, k]), least)
+    for i in range(n):
+        along[i] = 0.0
+        for d in range(n):
+            along[i] += turned[i, order[d]] * lengths[d]
+    square = 0.0
+    for i in range(n + 1):
+        step[i] = 0.0
+        for k in range(n):
+            step[i] += basis[k, i] * along[k]
+        square += step[i] * step[i]
+    length = math.sqrt(square)
+    if length > longest:
+        for i in range(n + 1):
+            step[i] *= longest / length
 
 
-def newton_step(g: Numbers, H: list[list[float]], longest: float) -> list[float]:
-    """Return an ascent step within sum(step) = 0: Newton's, with every curvature counted as downward."""
-    basis, identity = _sum_zero_basis(len(g))
-    columns = list(zip(*H, strict=True))
-    projected = [[dot(b, column) for column in columns] for b in basis]
-    diagonal, turned = np.array([[dot(row, b) for b in basis] for row in projected]), identity.copy()
-    linear_algebra.rotate_to_diagonal(diagonal, turned)
-    curvature, vectors = diagonal.diagonal().tolist(), turned.T.tolist()
-    order = sorted(range(len(basis)), key=curvature.__getitem__)
-    least = 1e-8 * max(1.0, *map(abs, curvature))
-    along, directions = [dot(b, g) for b in basis], [vectors[k] for k in order]
-    lengths = [dot(d, along) / max(abs(curvature[k]), least) for d, k in zip(directions, order, strict=True)]
-    inside = [dot(row, lengths) for row in zip(*directions, strict=True)]
-    step = [dot(row, inside) for row in zip(*basis, strict=True)]
-    length = math.sqrt(dot(step, step))
-    return step if length <= longest else [x * (longest / length) for x in step]
+@kernel
+def curved_step(alpha: Floats, g: Floats, curvature: Floats, longest: float, step: Floats) -> None:
+    """Set the step of the weights that may move: those above 0, and those at 0 that want to rise."""
+    total, n_inside = 0.0, 0
+    for k in range(len(alpha)):
+        step[k] = 0.0
+        if alpha[k] > 1e-12:
+            total += g[k]
+            n_inside += 1
+    free, n = np.empty(len(alpha), np.int64), 0
+    for k in range(len(alpha)):
+        if alpha[k] > 1e-12 or g[k] > total / n_inside:
+            free[n] = k
+            n += 1
+    if n < 2:
+        return
+    own_g, H, own_step = np.empty(n), np.empty((n, n)), np.empty(n)
+    for i in range(n):
+        own_g[i] = g[free[i]]
+        for j in range(n):
+            H[i, j] = -curvature[free[i], free[j]]
+    newton_step(own_g, H, longest, own_step)
+    for i in range(n):
+        step[free[i]] = own_step[i]
 
 
 def updated_curvature(B: list[list[float]], s: Numbers, y: Numbers) -> list[list[float]]:
@@ -97,9 +147,3 @@ def updated_curvature(B: list[list[float]], s: Numbers, y: Numbers) -> list[list
         sy = dot(s, y)
     n = range(len(y))
     return [[B[i][j] - Bs[i] * Bs[j] / sBs + y[i] * y[j] / sy for j in n] for i in n]
-
-
-@cache
-def _sum_zero_basis(n: int) -> tuple[list[list[float]], Floats]:
-    """Return the columns of `sum_zero_basis`, and the identity matrix of their number. Not to be changed."""
-    return linear_algebra.sum_zero_basis(n).T.tolist(), np.eye(n - 1)

@@ -61,6 +61,16 @@ def as_distribution(raw: Floats) -> Floats:
     return np.asarray(kept / kept.sum())
 
 
+def as_distributions(raw: Floats) -> Floats:
+    """Return what `as_distribution` makes of every row of a matrix."""
+    kept = np.maximum(raw, 0.0)
+    peaks = kept.max(axis=1, keepdims=True)
+    if not (peaks > 0.0).all():
+        return np.array([as_distribution(row) for row in raw])
+    kept = kept / peaks
+    return np.asarray(kept / kept.sum(axis=1, keepdims=True))
+
+
 def as_signed_distribution(raw: Floats) -> Floats:
     """Return raw weights of any sign, scaled so that their absolute values sum to 1; uniform if all are 0."""
     peak = np.abs(raw).max()
@@ -212,11 +222,18 @@ def quasi_newton(
 
 def _curved_step(alpha: Floats, g: Floats, curvature: Floats) -> Floats:
     if len(alpha) < FEW:
-        return np.array(few_weights.curved_step(alpha.tolist(), g.tolist(), curvature.tolist(), _LONGEST_STEP))
+        step = np.empty(len(alpha))
+        few_weights.curved_step(_own(alpha), _own(g), _own(curvature), _LONGEST_STEP, step)
+        return step
     free, step = _free(alpha, g), np.zeros_like(alpha)
     if free.sum() > 1:
         step[free] = _modified_newton_step(g[free], -curvature[np.ix_(free, free)])
     return step
+
+
+def _own(numbers: Floats) -> Floats:
+    """Return a copy: kernels are compiled for arrays that lie in one piece and can be written."""
+    return np.array(numbers, np.float64, order="C")
 
 
 def _bfgs(B: Floats, s: Floats, y: Floats) -> Floats:
@@ -244,7 +261,9 @@ def _free(alpha: Floats, g: Floats) -> Bools:
 def _modified_newton_step(g: Floats, H: Floats) -> Floats:
     """Return an ascent step within sum(step) = 0: Newton's, with every curvature counted as downward."""
     if 1 < len(g) < FEW:
-        return np.array(few_weights.newton_step(g.tolist(), H.tolist(), _LONGEST_STEP))
+        step = np.empty(len(g))
+        few_weights.newton_step(_own(g), _own(H), _LONGEST_STEP, step)
+        return step
     basis = sum_zero_basis(len(g))
     curvature, directions = symmetric_eigen(product(product(basis.T, H), basis))
     size = np.maximum(np.abs(curvature), 1e-8 * max(1.0, float(np.abs(curvature).max(initial=0.0))))

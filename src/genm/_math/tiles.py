@@ -90,6 +90,23 @@ class Tiles:
         return found
 
     @property
+    def greatest_score(self) -> float:
+        """The greatest absolute value of all scores, as they are stored."""
+        found: float | None = self.derived.get("greatest_score")
+        if found is None:
+            found = float(max(self.high.max(initial=0.0), -self.low.min(initial=0.0)))
+            self.derived["greatest_score"] = found
+        return found
+
+    @property
+    def total_cost(self) -> int:
+        """What all queries cost together."""
+        found: int | None = self.derived.get("total_cost")
+        if found is None:
+            found = self.derived["total_cost"] = int(np.add.reduce(self.costs))
+        return found
+
+    @property
     def total_weight(self) -> float:
         """What weighted sums over the queries are divided by: the sum of their weights, or 1 if that is 0."""
         total: float | None = self.derived.get("total_weight")
@@ -222,14 +239,25 @@ def relabel(tiles: Tiles, relevant: Bools, n_relevant: Ints) -> Tiles:
 
 def take(tiles: Tiles, queries: NDArray[np.integer]) -> Tiles:
     """Return the tiles of some of the queries (a fold, a sample, repeats allowed); scores are shared."""
-    return replace(
-        tiles,
+    taken = Tiles(  # what `replace` does, which takes four times as long
+        scores=tiles.scores,
+        low=tiles.low,
+        high=tiles.high,
+        sums=tiles.sums,
+        sizes=tiles.sizes,
+        position=tiles.position,
         tile_spans=tiles.tile_spans[queries],
         rows=tiles.rows[queries],
+        relevant_scores=tiles.relevant_scores,
+        relevant_position=tiles.relevant_position,
+        relevant_tile=tiles.relevant_tile,
         relevant_spans=tiles.relevant_spans[queries],
         n_relevant=tiles.n_relevant[queries],
         query_weights=tiles.query_weights[queries],
+        exponent=tiles.exponent,
     )
+    taken.derived["greatest_score"] = tiles.greatest_score
+    return taken
 
 
 def take_rankers(tiles: Tiles, columns: Sequence[int]) -> Tiles:

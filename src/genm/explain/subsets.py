@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.average_precision import smooth_ap
+from genm._math.average_precision import smooth_ap, smooth_map
 from genm._math.linear_algebra import row_products, weighted_mean
 from genm._math.parallel import n_threads, over_items
 from genm._math.simplex_optimizers import Ascent, as_distribution, join_signs, quasi_newton
@@ -107,7 +107,13 @@ class View(NamedTuple):
 
     def gradient(self, weights: Floats) -> tuple[float, Floats]:
         """Return the smoothed MAP and its gradient (Eq. 16)."""
-        return self.average_gradient(*self.gradients(weights))
+        if self.signs == "any":
+            return self.average_gradient(*self.gradients(weights))
+        problem = self.problem
+        value, gradient = smooth_map(
+            problem.tiles, self.whole(weights), problem.beta, window=WINDOW, in_eights=True
+        )
+        return value, gradient[self.columns]
 
     def gradients(self, weights: Floats) -> tuple[Floats, Floats]:
         """Return the smoothed average precision of every query and its gradient (Eq. 16)."""

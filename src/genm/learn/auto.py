@@ -8,11 +8,12 @@ from typing import Literal, NamedTuple, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.linear_algebra import dot, times, weighted_mean
+from genm._math.linear_algebra import times, weighted_mean
 from genm._math.parallel import in_order, over_items
 from genm._math.simplex_optimizers import (
     Ascent,
     as_distribution,
+    as_distributions,
     as_signed_distribution,
     join_signs,
     quasi_newton,
@@ -117,13 +118,19 @@ class SimpleWeights(NamedTuple):
 
     def means(self) -> list[float]:
         """Return the measure of each, as the scorer takes its mean."""
-        total = self.query_weights.sum()
-        return [dot(self.query_weights, values) / total for values in self.values]
+        rows = np.ascontiguousarray(self.values)  # of others numpy adds columns, in another order
+        found: list[float] = (times(rows, self.query_weights) / self.query_weights.sum()).tolist()
+        return found
 
     @property
     def targets(self) -> dict[str, Floats]:
         """Uniform weights and those of the ranker that is best on these queries."""
-        return {"uniform": self.weights[-1], "single": self.weights[int(np.argmax(self.means()[:-1]))]}
+        return self.targets_by(self.means())
+
+    def targets_by(self, means: list[float]) -> dict[str, Floats]:
+        """Return the same where the means are known."""
+        *singles, _ = means
+        return {"uniform": self.weights[-1], "single": self.weights[singles.index(max(singles))]}
 
 
 class WarmRestart:
@@ -519,8 +526,7 @@ def choose_shrinkage(
         fold, f = job
         inside, outside = np.flatnonzero(fold != f), np.flatnonzero(fold == f)
         learned, targets, test = refit(inside), simple.select(inside).targets, objective.select(outside)
-        shrunk = np.array([shrink(learned, one, targets) for one in SHRINKAGES])
-        return outside, test.per_query_each(shrunk)
+        return outside, test.per_query_each(shrink_each(learned, targets))
 
     reached = np.zeros((len(SHRINKAGES), n_queries))
     for outside, values in over_items(held_out, jobs):
@@ -587,10 +593,11 @@ def best_weights(
 
     Measures that have no smoothed form are then maximised directly, by steps of these sizes.
     """
-    *singles, uniform = simple.means()
+    *singles, uniform = means = simple.means()
+    targets = simple.targets_by(means)
     optima = [end.alpha for end in ends]
     known = list(zip(in_order(objective.mean, optima), optima, strict=True))
-    known += [(max(singles), simple.targets["single"]), (uniform, simple.targets["uniform"])]
+    known += [(max(singles), targets["single"]), (uniform, targets["uniform"])]
     best = max(known, key=lambda one: one[0])[1]
     return best if objective.is_smoothed else direct_search(objective, best, steps=steps)
 
@@ -598,6 +605,13 @@ def best_weights(
 def shrink(learned: Floats, shrinkage: Shrinkage, simple: dict[str, Floats]) -> Floats:
     """Return the weights, moved towards the target by a share of the distance."""
     return as_distribution((1.0 - shrinkage.amount) * learned + shrinkage.amount * simple[shrinkage.target])
+
+
+def shrink_each(learned: Floats, simple: dict[str, Floats]) -> Floats:
+    """Return the weights under each of `SHRINKAGES`, one vector per row, to the bit those of `shrink`."""
+    amounts = np.array([[amount] for _, amount in SHRINKAGES])
+    moved = (1.0 - amounts) * learned + amounts * np.array([simple[target] for target, _ in SHRINKAGES])
+    return as_distributions(moved)
 
 
 def shrink_safely(

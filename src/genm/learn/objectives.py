@@ -11,9 +11,9 @@ from typing import ClassVar, Literal, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.average_precision import exact_ap, exact_ap_each, smooth_ap
+from genm._math.average_precision import exact_ap, exact_ap_each, smooth_ap, smooth_map
 from genm._math.fusion import fused_variances
-from genm._math.linear_algebra import weighted_mean
+from genm._math.linear_algebra import median, weighted_mean
 from genm._math.parallel import in_order
 from genm._math.simplex_optimizers import join_signs
 from genm._math.tiles import Tiles, build_tiles, mean, relabel, take, take_rankers
@@ -142,7 +142,9 @@ class Problem:
 
     def gradient(self, weights: Floats) -> tuple[float, Floats]:
         """Return the smoothed objective and its gradient (Eq. 16)."""
-        return self.average_gradient(*self.gradients(weights))
+        if self.smooth_j:
+            return self.average_gradient(*self.gradients(weights))
+        return smooth_map(self.tiles, weights, self.beta)
 
     def gradients(self, weights: Floats) -> tuple[Floats, Floats]:
         """Return (Q) the smoothed average precision of every query and (Q, K) its gradient (Eq. 16)."""
@@ -167,9 +169,8 @@ class Problem:
         return float(mean(self.tiles, found.value)), mean(self.tiles, found.gradient), found.hessian
 
     def _with(self, **changes: object) -> Self:
-        other = copy.copy(self)
-        for name, value in changes.items():
-            setattr(other, name, value)
+        other = self.__class__.__new__(self.__class__)  # faster than `copy`
+        other.__dict__.update(self.__dict__, **changes)
         return other
 
 
@@ -193,7 +194,7 @@ def beta_of(aligned: Aligned) -> float:
 
 def sharpness_for(variances: Floats) -> float:
     """Return beta for the variances of fused scores within queries: 20 over the median standard deviation."""
-    spread = float(np.sqrt(np.median(variances))) if len(variances) else 0.0
+    spread = float(np.sqrt(median(variances))) if len(variances) else 0.0
     return PAPER_BETA if not spread > 0.0 else min(20.0 / spread, 1e300)
 
 
