@@ -19,7 +19,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, update_wrapper
 from typing import IO, Any, Protocol, TypeVar, cast
 
 import numba
@@ -27,6 +27,7 @@ import numpy as np
 from llvmlite.binding import parse_assembly, parse_bitcode
 from numba.core import types
 from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.environment import Environment, lookup_environment
 from numba.core.runtime.nrt import rtsys
 from numba.core.typing.typeof import typeof_impl
@@ -53,14 +54,42 @@ def kept(**options: Any) -> Callable[[F], F]:
     options = {"nogil": True, "error_model": "numpy", **options}
 
     def compile_later(function: F) -> F:
-        dispatcher = numba.njit(**options)(function)
-        # numba has no public way to change how a kernel is loaded
-        dispatcher._cache = KernelCache(function, has_entry_point="no_cpython_wrapper" not in options)
-        # numba would look through all installed packages for extensions of its types; kernels use none
-        dispatcher._compilation_chain_init_hook = _nothing
-        return cast("F", dispatcher)
+        return cast("F", LazyKernel(function, options))
 
     return compile_later
+
+
+class LazyKernel:
+    """A kernel that numba hears of when it is first called, or compiled into another.
+
+    numba takes .15 ms to prepare a function for that, and of the 150 that a command imports it calls 30.
+    """
+
+    _dispatcher: Any
+    """numba's own object."""
+
+    def __init__(self, function: Any, options: dict[str, Any]) -> None:
+        update_wrapper(self, function)
+        self._options = options
+        self._kept_in = KernelCache(function, has_entry_point="no_cpython_wrapper" not in options)
+
+    def __call__(self, *values: Any) -> Any:
+        """Run the kernel, which is loaded or compiled for such values first."""
+        return self._dispatcher(*values)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what numba's own object has of that name; numba asks it for its type in order to compile it."""
+        if name != "_dispatcher":
+            return getattr(self._dispatcher, name)
+        with global_compiler_lock:  # a lock of our own might wait for numba's, which waits for ours
+            if "_dispatcher" not in self.__dict__:
+                dispatcher = numba.njit(**self._options)(self.__wrapped__)
+                # numba has no public way to change how a kernel is loaded
+                dispatcher._cache = self._kept_in
+                # numba would look through all installed packages for extensions of its types; kernels use none
+                dispatcher._compilation_chain_init_hook = _nothing
+                self._dispatcher = dispatcher
+            return self.__dict__["_dispatcher"]
 
 
 def _nothing() -> None:
