@@ -4,7 +4,7 @@ import sys
 
 import numpy as np
 
-from genm._math.average_precision import exact_ap, smooth_ap
+from genm._math.average_precision import exact_ap, smooth_ap, smooth_map
 from genm._math.exact.branch_and_bound import best_weights
 from genm._math.fusion import weighted_sum
 from genm._math.sorting import rank_order
@@ -23,6 +23,7 @@ def compile_learning() -> None:
     aligned, weights = _smallest(), np.array([0.5, 0.5])
     tiles = build_tiles(aligned.starts, aligned.scores, np.array([True, False]), np.array([1]))
     smooth_ap(tiles, weights, 1.0, order=1)
+    smooth_map(tiles, weights, 1.0)
     exact_ap(tiles, weights)
     AlignedEvaluator(aligned, "AP").values(weights)
     rank_order(aligned.starts, weighted_sum(aligned.scores, weights), np.zeros(2, np.int32))
