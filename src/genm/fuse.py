@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from genm._callable import make_callable
 from genm._math.elementary import logarithms
-from genm._math.fusion import order_by_majority, weighted_sum, weighted_sum_by_query
+from genm._math.fusion import add_by_rank, order_by_majority, weighted_sum, weighted_sum_by_query
 from genm._math.scaling import rank_lists
 from genm._math.sorting import rank_order
 from genm._typing import Floats
@@ -110,7 +110,7 @@ def rule_scores(aligned: Aligned, method: str, *, k: float = 60.0) -> Floats:
     if method == "sum":
         return fuse_scores(aligned, np.full(len(aligned.rankers), 1.0 / len(aligned.rankers)))
     if method == "rrf":
-        return _reciprocal_ranks(aligned, k)
+        return add_reciprocal_ranks(_ranks(aligned), k)
     return _finite(_RULES[method](aligned), method)
 
 
@@ -202,10 +202,10 @@ def _ranks(aligned: Aligned) -> NDArray[np.int32]:
     return rank_lists(aligned.raw, aligned.retrieved, aligned.starts)
 
 
-def _reciprocal_ranks(aligned: Aligned, k: float) -> Floats:
-    ranks = _ranks(aligned)
-    worth = np.concatenate(([0.0], 1.0 / (k + np.arange(1, int(ranks.max(initial=0)) + 1))))  # 0: not returned
-    return _added(worth[ranks])
+def add_reciprocal_ranks(ranks: NDArray[np.int32], k: float = 60.0) -> Floats:
+    """Return every row's score under reciprocal rank fusion, given its rank in each list; 0: not returned."""
+    worth = np.concatenate(([0.0], 1.0 / (k + np.arange(1, int(ranks.max(initial=0)) + 1))))
+    return add_by_rank(ranks, worth)
 
 
 def _inverse_squares(aligned: Aligned) -> tuple[Floats, Floats]:

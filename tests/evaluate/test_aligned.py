@@ -8,6 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from judged_cases import Grades, Scores, judgments, qrels_of, run_of, tied_runs
 
+from genm._math.scaling import rank_lists
 from genm.align import Aligned, align_runs
 from genm.errors import InputError
 from genm.evaluate import AlignedEvaluator, evaluate_aligned, evaluate_run
@@ -34,6 +35,20 @@ def test_a_blend_is_measured_as_the_run_it_makes(
     np.testing.assert_array_equal(by_blend.values, by_run.values)
     ties = [[(n.count, n.text.split(":", 1)[1]) for n in e.notes if n.code == "ties"] for e in (by_blend, by_run)]
     assert ties[0] == ties[1]
+
+
+@settings(deadline=None, max_examples=60)
+@given(one=tied_runs(), two=tied_runs(), grades=judgments())
+def test_a_rankers_own_list_is_measured_as_its_run(one: Scores, two: Scores, grades: Grades) -> None:
+    assume((set(one) & set(grades)) and (set(two) & set(grades)))
+    qrels = qrels_of(grades)
+    aligned = align_runs({"one": run_of(one), "two": run_of(two)}, qrels)
+    evaluator = AlignedEvaluator(aligned, MEASURES)
+    ranks = rank_lists(aligned.raw, aligned.retrieved, aligned.starts)
+    for k, scores in enumerate((one, two)):
+        np.testing.assert_array_equal(
+            evaluator.values_of_list(ranks, k), evaluate_run(run_of(scores), qrels, MEASURES).values
+        )
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from genm._math.fusion import order_by_majority, weighted_sum
+from genm._math.fusion import add_by_rank, fused_variances, order_by_majority, weighted_sum
 
 
 def majority(ranks: np.ndarray, a: int, b: int) -> int:
@@ -67,3 +67,19 @@ def test_views_and_read_only_arrays_are_taken() -> None:
     scores = np.arange(12.0).reshape(3, 4)[:, ::2]
     scores.flags.writeable = False
     assert weighted_sum(scores, np.array([1.0, 10.0])).tolist() == [20.0, 64.0, 108.0]
+
+
+def test_what_ranks_are_worth_is_added_from_the_first_list_to_the_last() -> None:
+    rng = np.random.default_rng(0)
+    ranks, worth = rng.integers(0, 9, (5000, 7)).astype(np.int32), rng.normal(size=9)
+    expected = weighted_sum(worth[ranks], np.ones(7))
+    assert add_by_rank(ranks, worth).tobytes() == expected.tobytes()
+    assert add_by_rank(ranks[:0], worth).tolist() == []
+
+
+def test_variances_are_those_of_each_query_and_need_two_documents() -> None:
+    scores, starts = np.random.default_rng(1).normal(size=(40, 3)), np.array([0, 0, 1, 3, 40])
+    found = fused_variances(scores, starts)
+    assert found[:2].tolist() == [-1.0, -1.0]
+    fused = scores.mean(axis=1)
+    np.testing.assert_allclose(found[2:], [fused[1:3].var(), fused[3:].var()], rtol=1e-12)

@@ -7,7 +7,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from genm._math.sorting import N_COUNTS, downward_keys, rank_order, ranked_as_given, sort_downwards, sort_pairs
+from genm._math.sorting import (
+    N_COUNTS,
+    downward_keys,
+    falling_orders,
+    rank_order,
+    ranked_as_given,
+    sort_downwards,
+    sort_pairs,
+)
 
 scores = st.sampled_from([0.0, -0.0, 1.0, 1.0 + 2**-52, -3.5, 1e300, 5e-324, 2.0]) | st.floats(
     allow_nan=False, allow_infinity=False
@@ -27,6 +35,52 @@ def test_rank_order_equals_a_slow_sort(queries: list[list[tuple[float, int]]]) -
         for i in sorted(range(a, b), key=lambda i: (-flat[i][0], flat[i][1]))
     ]
     assert order.tolist() == expected
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    lengths=st.lists(st.integers(0, 300), min_size=1, max_size=4),
+    n_lists=st.integers(1, 3),
+    seed=st.integers(0, 999),
+    outlier=st.sampled_from([0.0, 1e9, 1e300]),
+    ties=st.sampled_from([1, 7, 10**9]),
+    share=st.sampled_from([0.0, 0.7, 1.0]),
+)
+def test_lists_fall_equals_in_row_order_and_what_is_not_held_comes_last(
+    lengths: list[int], n_lists: int, seed: int, outlier: float, ties: int, share: float
+) -> None:
+    """One score far from the others puts these into one cell, so that the list is sorted by all bits."""
+    rng = np.random.default_rng(seed)
+    starts = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
+    values = rng.integers(-ties, ties + 1, (starts[-1], n_lists)) / 3.0
+    values[rng.random(values.shape) < 0.01] = outlier
+    held = rng.random(values.shape) < share
+    seen = []
+    for first, last, order in falling_orders(values, held, starts, 0, len(lengths)):
+        seen += range(first, last)
+        for q in range(first, last):
+            own = slice(starts[q], starts[q + 1])
+            for k in range(n_lists):
+                expected = np.lexsort((-values[own, k] * held[own, k], ~held[own, k]))
+                assert order[q - first, k, : lengths[q]].tolist() == expected.tolist()
+    assert seen == list(range(len(lengths)))
+
+
+def test_scores_of_the_greatest_and_the_least_size_are_sorted() -> None:
+    largest = float(np.finfo(np.float64).max)
+    for column in ([largest, -largest, 0.0], [5e-324, 0.0, -5e-324], [1.0, 1.0 + 2**-52, 1.0]):
+        values, starts = np.array(column).reshape(-1, 1), np.array([0, 3])
+        ((_, _, order),) = falling_orders(values, np.ones((3, 1), np.bool_), starts, 0, 1)
+        assert order[0, 0].tolist() == sorted(range(3), key=lambda i: -column[i])
+
+
+def test_long_queries_are_sorted_apart_from_short_ones() -> None:
+    """Each query takes as many places as the longest: one of 100,000 rows must not make all of them as long."""
+    starts = np.array([0, 3, 100_003, 100_005])
+    values = np.random.default_rng(0).normal(size=(100_005, 1))
+    batches = list(falling_orders(values, np.ones(values.shape, np.bool_), starts, 0, 3))
+    assert [order.shape[2] for _, _, order in batches] == [3, 100_000, 2]
+    assert (np.diff(values[3:100_003, 0][batches[1][2][0, 0]]) <= 0).all()
 
 
 @pytest.mark.parametrize("threads", ["1", "3"])

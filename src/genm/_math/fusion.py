@@ -86,15 +86,44 @@ def _sum_rows(low: int, high: int, scores: Floats, weights: Floats, fused: Float
 
 def fused_variances(scores: Floats, starts: Ints) -> Floats:
     """Return the variance of each query's fused scores under uniform weights; -1 for fewer than two documents."""
-    n_rankers, lengths = scores.shape[1], np.diff(starts)
+    n_rankers = scores.shape[1]
     fused = weighted_sum(scores, np.full(n_rankers, 1.0 / n_rankers))
-    filled = lengths > 1
-    found, counts = np.full(len(lengths), -1.0), lengths[filled]
-    within = np.repeat(np.arange(len(counts)), counts)
-    own = fused[np.repeat(filled, lengths)]
-    mean_score = np.bincount(within, own, len(counts)) / counts
-    found[filled] = np.bincount(within, (own - mean_score[within]) ** 2, len(counts)) / counts
+    starts = np.require(starts, np.int64, ("C", "W"))
+    found = np.empty(len(starts) - 1)
+    over_ranges(lambda low, high: _vary_queries(low, high, fused, starts, found), np.diff(starts))
     return found
+
+
+@kernel
+def _vary_queries(low: int, high: int, fused: Floats, starts: Ints, found: Floats) -> None:
+    for q in range(low, high):
+        begin, end = starts[q], starts[q + 1]
+        n, mean, squares = end - begin, 0.0, 0.0
+        for i in range(begin, end):
+            mean += fused[i]
+        mean /= n
+        for i in range(begin, end):
+            squares += (fused[i] - mean) * (fused[i] - mean)
+        found[q] = squares / n if n > 1 else -1.0
+
+
+def add_by_rank(ranks: Codes, worth: Floats) -> Floats:
+    """Return the sum over k of worth[ranks[:, k]]."""
+    added = np.empty(len(ranks))
+    over_ranges(
+        lambda low, high: _add_worth(low * _BLOCK, min(high * _BLOCK, len(ranks)), ranks, worth, added),
+        np.full(-(-len(ranks) // _BLOCK), _BLOCK * ranks.shape[1], np.int64),
+    )
+    return added
+
+
+@kernel
+def _add_worth(low: int, high: int, ranks: Codes, worth: Floats, added: Floats) -> None:
+    for i in range(low, high):
+        total = 0.0
+        for k in range(ranks.shape[1]):
+            total += worth[ranks[i, k]]
+        added[i] = total
 
 
 def weighted_sum_by_query(scores: Floats, starts: Ints, weights: Floats) -> Floats:

@@ -215,6 +215,48 @@ def hits_of_scores(
     return hits
 
 
+def hits_of_ranks(
+    ranks: Codes, column: int, judged_starts: Ints, rows_starts: Ints, rows: Ints, grade: Codes
+) -> Hits:
+    """Return the hits of one list whose ranks are known: a column of (rows, K), 0 where a row is not in the list.
+
+    The other arguments are those of `hits_of_scores`. The hits' `first` and `last` are their rank.
+    """
+    judged_starts, rows_starts, rows, grade = *map(as_ints, (judged_starts, rows_starts, rows)), as_codes(grade)
+    hits = no_hits(len(rows_starts) - 1, int(judged_starts[-1]))
+    judged = judged_starts, rows_starts, rows, grade
+
+    def work(begin: int, end: int) -> None:
+        _place_ranked(begin, end, ranks, column, judged, hits)
+
+    over_ranges(work, np.diff(rows_starts))
+    return hits
+
+
+@kernel
+def _place_ranked(
+    begin: int, end: int, ranks: Codes, column: int, judged: tuple[Ints, Ints, Ints, Codes], hits: Hits
+) -> None:
+    """Write the hits of queries begin..end; `judged` is (judged_starts, rows_starts, rows, grade)."""
+    judged_starts, rows_starts, rows, grade = judged
+    most = 0
+    for q in range(begin, end):
+        most = max(most, rows_starts[q + 1] - rows_starts[q])
+    order, falling = np.empty(most, np.int64), np.empty(most)
+    for q in range(begin, end):
+        n = np.int64(0)
+        for i in range(rows_starts[q], rows_starts[q + 1]):
+            rank = ranks[rows[i], column]
+            if rank > 0:
+                order[n], falling[n] = i, -rank
+                n += 1
+        sort_downwards(falling, order, np.int64(0), n)
+        hits.n_hits[q] = n
+        for i in range(n):
+            h, rank = judged_starts[q] + i, -np.int64(falling[i])
+            hits.rank[h], hits.grade[h], hits.first[h], hits.last[h] = rank, grade[order[i]], rank, rank
+
+
 class _Counts(NamedTuple):
     """Of each judged row, in ranking order: how many rows precede it, score higher, score at least as high."""
 

@@ -9,11 +9,12 @@ number.
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from genm._math.elementary import STEEPEST, arctangent, exponential
 from genm._math.parallel import kernel, over_ranges, part
-from genm._math.sorting import N_COUNTS, Count, downward_keys, sort_pairs
-from genm._typing import Bools, Codes, Floats, Ints, Words
+from genm._math.sorting import Count, falling_orders
+from genm._typing import Bools, Codes, Floats, Ints
 
 KINDS = ("none", "atan", "sigmoid", "rank", "reciprocal", "minmax", "affine", "max", "l2", "sum", "zscore")
 MODES = ("ignore", "apply", "clip", "within")
@@ -41,7 +42,6 @@ _IGNORE, _APPLY, _CLIP, _WITHIN = range(len(MODES))
 _KIND, _LOWER, _UPPER, _LOWER_MODE, _UPPER_MODE, _FLOOR, _FLOOR_AT, _CONSTANT = range(8)
 _CONSTANT_WITHIN, _DDOF, _AT_MEAN, _K, _SCALE, _SHIFT, _MISSING = range(8, len(COLUMNS))
 _LARGEST = float(np.finfo(np.float64).max)
-_LAST, _ROW = np.uint64(0xFFFFFFFF << 32), np.uint64(0xFFFFFFFF)
 _TAME = 1e100  # between its inverse and this, squares and sums of squares keep every digit
 
 
@@ -84,79 +84,22 @@ def rank_lists(raw: Floats, retrieved: Bools, starts: Ints) -> Codes:
     ranks = np.empty(raw.shape, np.int32)
 
     def work(low: int, high: int) -> None:
-        if not _rank_short_numbers(raw, retrieved, starts, low, high, ranks):
-            _rank_queries(raw, retrieved, starts, low, high, ranks)
+        for first, last, order in falling_orders(raw, retrieved, starts, low, high):
+            _write_ranks(first, last, order, retrieved, starts, ranks)
 
     over_ranges(work, np.diff(starts) * raw.shape[1])
     return ranks
 
 
-def _rank_short_numbers(raw: Floats, retrieved: Bools, starts: Ints, low: int, high: int, ranks: Codes) -> bool:
-    """Rank queries whose scores are all float32 numbers; return whether they are.
-
-    Score and place then fit into one integer, which numpy sorts several times as fast as pairs.
-    """
-    n_rankers, lengths = raw.shape[1], np.diff(starts[low : high + 1])
-    keys = np.empty((n_rankers, max(int(lengths.max(initial=0)), 1)), np.uint64)
-    for q in range(low, high):
-        own = keys[:, : lengths[q - low]]
-        if not _pack_scores(raw, retrieved, starts[q], keys, own.shape[1]):
-            return False
-        own.sort(axis=1)
-        _write_ranks(keys, starts[q], own.shape[1], ranks)
-    return True
-
-
 @kernel
-def _pack_scores(raw: Floats, retrieved: Bools, begin: int, keys: Words, n: int) -> bool:
-    """Write keys that rise as the scores of a query's rows fall, equal ones by row; False if one is no float32.
-
-    The upper half is the score as an integer, the lower one the row. What was not retrieved comes last.
-    """
-    for i in range(n):
-        for k in range(raw.shape[1]):
-            key = _LAST
-            if retrieved[begin + i, k]:
-                value = raw[begin + i, k] + 0.0  # minus zero becomes zero
-                if np.float64(np.float32(value)) != value:
-                    return False
-                bits = np.int64(np.float32(value).view(np.int32))
-                upper = bits & 0xFFFFFFFF if bits < 0 else 0x7FFFFFFF - bits
-                key = np.uint64(upper << 32)
-            keys[k, i] = key | np.uint64(i)
-    return True
-
-
-@kernel
-def _write_ranks(keys: Words, begin: int, n: int, ranks: Codes) -> None:
-    for k in range(len(keys)):
-        for place in range(n):
-            key = keys[k, place]
-            row = begin + np.int64(key & _ROW)
-            ranks[row, k] = place + 1 if key < _LAST else 0
-
-
-@kernel
-def _rank_queries(raw: Floats, retrieved: Bools, starts: Ints, low: int, high: int, ranks: Codes) -> None:
-    longest = 1
+def _write_ranks(
+    low: int, high: int, order: NDArray[np.uint32], retrieved: Bools, starts: Ints, ranks: Codes
+) -> None:
     for q in range(low, high):
-        longest = max(longest, starts[q + 1] - starts[q])
-    values, keys, items = np.empty(longest), np.empty(longest, np.uint64), np.empty(longest, np.int32)
-    spare_keys, spare_items = np.empty(longest, np.uint64), np.empty(longest, np.int32)
-    counts = np.empty(N_COUNTS, np.int64)
-    for q in range(low, high):
-        begin = starts[q]
-        for k in range(raw.shape[1]):
-            n = np.int64(0)
-            for row in range(begin, starts[q + 1]):
-                ranks[row, k] = 0
-                if retrieved[row, k]:
-                    values[n], items[n] = raw[row, k], row - begin
-                    n += 1
-            downward_keys(values, n, keys)
-            sort_pairs(keys, items, n, np.int64(64), spare_keys, spare_items, counts)
-            for i in range(n):
-                ranks[begin + items[i], k] = i + 1
+        for k in range(ranks.shape[1]):
+            for place in range(starts[q + 1] - starts[q]):
+                row = starts[q] + np.int64(order[q - low, k, place])
+                ranks[row, k] = place + 1 if retrieved[row, k] else 0
 
 
 @kernel

@@ -6,6 +6,7 @@ of the time, and is stable. Lists inside kernels are slow and slice assignments 
 kernels that collect an unknown number of items use the growing buffers.
 """
 
+from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from genm._math.lanes import bits_of
 from genm._math.parallel import kernel, over_ranges, part
-from genm._typing import Codes, Floats, Ints, Words
+from genm._typing import Bools, Codes, Floats, Ints, Words
 
 _SMALL = 12  # pieces up to this size are sorted by insertion before merging
 
@@ -22,6 +23,11 @@ N_COUNTS = 2048
 
 Count: TypeAlias = int | np.int64
 """Kernels say np.int64(0) where 0 would do: for a plain constant numba compiles a copy of what they call."""
+
+_SORTED_AT_ONCE = 1 << 16
+"""Rows of some queries that are sorted in one call, each query taking as many as the longest."""
+_MOST_MOVED = 4
+"""How many places its rows are moved on average, before a list is sorted by all bits of its values."""
 
 _SIGN = np.uint64(1 << 63)
 _FEW = 24
@@ -42,6 +48,120 @@ def rank_order(starts: Ints, score: Floats, tie: Codes) -> Ints:
 
     over_ranges(sort, sizes)
     return order
+
+
+def falling_orders(
+    values: Floats, held: Bools, starts: Ints, low: int, high: int
+) -> Iterator[tuple[int, int, NDArray[np.uint32]]]:
+    """Sort every list of the queries low:high: the columns of (rows, K) values, query by query.
+
+    Yields some queries first:last at a time with their orders, (queries, K, rows of the longest): the places of a
+    query's rows by value downwards, equal ones in the order of the rows, and those that a list does not hold after
+    all others. What stands past a query's last row means nothing.
+
+    numpy sorts integers of 32 bits several times as fast as anything longer. So a value is cut down to the number
+    of the cell that it lies in, of some million between the list's ends, and the row's place is put behind it; rows
+    that share a cell are put in order afterwards.
+    """
+    longest = int(np.diff(starts[low : high + 1]).max(initial=1))
+    step = max(1, _SORTED_AT_ONCE // longest)
+    complete = int(held[starts[low] : starts[high]].all())
+    for first in range(low, high, step):
+        last = min(first + step, high)
+        n = max(int(np.diff(starts[first : last + 1]).max()), 2)
+        keys, bits = np.empty((last - first, values.shape[1], n), np.uint32), (n - 1).bit_length()
+        _pack_lists(first, last, values, held, complete, starts, bits, keys)
+        keys.sort(axis=2)
+        _settle_cells(first, last, values, held, starts, bits, keys)
+        yield first, last, keys
+
+
+@kernel
+def _pack_lists(
+    low: int,
+    high: int,
+    values: Floats,
+    held: Bools,
+    complete: int,
+    starts: Ints,
+    bits: int,
+    keys: NDArray[np.uint32],
+) -> None:
+    """Write the cell of every value, which rises as values fall, and in the last `bits` bits the row's place."""
+    n_lists, shift = values.shape[1], np.uint32(bits)
+    nowhere = np.float64((1 << (32 - bits)) - 1)
+    greatest, least, scale = np.empty(n_lists), np.empty(n_lists), np.empty(n_lists)
+    for q in range(low, high):
+        begin, n = starts[q], starts[q + 1] - starts[q]
+        for k in range(n_lists):
+            greatest[k], least[k] = -np.inf, np.inf
+        for row in range(begin, begin + n):
+            for k in range(n_lists):
+                value = values[row, k]
+                if complete or held[row, k]:
+                    greatest[k] = value if value > greatest[k] else greatest[k]
+                    least[k] = value if value < least[k] else least[k]
+        for k in range(n_lists):
+            spread = greatest[k] - least[k]
+            scale[k] = (nowhere - 1.0) / spread if 0.0 < spread < np.inf else 0.0
+            if not 0.0 < scale[k] < np.inf:  # all are equal, or too far apart: one cell for all
+                greatest[k], scale[k] = 0.0, 0.0
+        for k in range(n_lists):
+            highest, factor, own = greatest[k], scale[k], keys[q - low, k]
+            for i in range(n):
+                cell = (highest - values[begin + i, k]) * factor
+                cell = cell if cell < nowhere - 1.0 else nowhere - 1.0
+                if not complete:
+                    cell = cell if held[begin + i, k] else nowhere
+                own[i] = (np.uint32(np.int32(cell)) << shift) | np.uint32(i)
+            for i in range(n, len(own)):
+                own[i] = 0xFFFFFFFF
+
+
+@kernel
+def _settle_cells(
+    low: int, high: int, values: Floats, held: Bools, starts: Ints, bits: int, keys: NDArray[np.uint32]
+) -> None:
+    """Put rows of one cell in order, by insertion, and leave the places alone; a list of large cells is sorted."""
+    mask, most = np.uint32((1 << bits) - 1), keys.shape[2]
+    column, counts = np.empty(most), np.empty(N_COUNTS, np.int64)
+    whole, spare = np.empty(most, np.uint64), np.empty(most, np.uint64)
+    items, spare_items = np.empty(most, np.int32), np.empty(most, np.int32)
+    for q in range(low, high):
+        begin, n = starts[q], starts[q + 1] - starts[q]
+        for k in range(keys.shape[1]):
+            own, n_moved = keys[q - low, k], 0
+            for i in range(1, n):
+                key, j = own[i], i
+                row = begin + np.int64(key & mask)
+                if (key ^ own[i - 1]) > mask or not held[row, k]:
+                    continue
+                while j > 0 and (key ^ own[j - 1]) <= mask:
+                    if values[begin + np.int64(own[j - 1] & mask), k] >= values[row, k]:
+                        break
+                    own[j] = own[j - 1]
+                    j -= 1
+                own[j] = key
+                n_moved += i - j
+                if n_moved > _MOST_MOVED * n:
+                    break
+            if n_moved <= _MOST_MOVED * n:
+                for i in range(n):
+                    own[i] &= mask
+                continue
+            n_held, n_others = np.int64(0), np.int64(0)
+            for i in range(n):
+                if held[begin + i, k]:
+                    column[n_held], items[n_held] = values[begin + i, k], i
+                    n_held += 1
+            downward_keys(column, n_held, whole)
+            sort_pairs(whole, items, n_held, np.int64(64), spare, spare_items, counts)
+            for i in range(n_held):
+                own[i] = items[i]
+            for i in range(n):
+                if not held[begin + i, k]:
+                    own[n_held + n_others] = i
+                    n_others += 1
 
 
 def ranked_as_given(starts: Ints, score: Floats) -> NDArray[np.int8]:

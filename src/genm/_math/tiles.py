@@ -17,7 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from genm._math.parallel import kernel, over_items, over_ranges
+from genm._math.lanes import fill, higher, highest, load, lower, lowest
+from genm._math.parallel import kernel, over_items, over_ranges, part
+from genm._math.sorting import falling_orders
 from genm._typing import Bools, Codes, Floats, Ints
 from genm.errors import InputError
 
@@ -311,24 +313,6 @@ def _exponent(scores: Floats, itemsize: int) -> int:
     return int(np.frexp(greatest)[1]) - aim if greatest > most else 0
 
 
-def _stable_order(values: Floats) -> NDArray[np.intp]:
-    """Return the rising order, equals as they came.
-
-    numpy's quick sort orders equals differently on different processors, and its stable sort takes several times as
-    long: only the equals are sorted again.
-    """
-    order = np.argsort(values)
-    ranked = values[order]
-    level = np.flatnonzero(ranked[1:] == ranked[:-1])
-    if len(level):
-        tied = np.zeros(len(values), np.bool_)
-        tied[level] = tied[level + 1] = True
-        at = np.flatnonzero(tied)
-        group = np.cumsum(np.concatenate(([True], ranked[1:] != ranked[:-1])))[at]
-        order[at] = np.sort(group * len(values) + order[at]) % len(values)
-    return order
-
-
 def _fill(tiles: Tiles, scores: Floats, first: int, last: int) -> None:
     """Sort and store the documents of the queries first:last."""
     begin, end = tiles.rows[first, 0], tiles.rows[last - 1, 1]
@@ -337,37 +321,18 @@ def _fill(tiles: Tiles, scores: Floats, first: int, last: int) -> None:
     block = np.asarray(scores[begin:end], np.float64)
     if tiles.exponent:
         block = np.ldexp(block, -tiles.exponent)
-    falling = -_row_sums(block)
-    starts = np.append(tiles.rows[first:last, 0], end) - begin
-    if np.diff(starts).max() <= _MOST_SORTED_BY_INSERTION:
-        places = np.ascontiguousarray(tiles.tile_spans[first:last, 0])
-        stored_in = tiles.scores, tiles.low, tiles.high, tiles.position
-        _fill_short(0, last - first, starts, falling, np.ascontiguousarray(block), places, *stored_in)
-        _sum_tiles(tiles, first, last)
-        return
-    tile, stop = int(tiles.tile_spans[first, 0]), int(tiles.tile_spans[last - 1, 1])
-    source = np.zeros((stop - tile) * TILE, np.int64)
-    own = tiles.position[tile:stop].reshape(-1)
-    own.fill(-1)
-    for q in range(first, last):
-        low, high = int(tiles.rows[q, 0] - begin), int(tiles.rows[q, 1] - begin)
-        if low == high:
-            continue
-        order = _stable_order(falling[low:high])
-        slot = int(tiles.tile_spans[q, 0] - tile) * TILE
-        source[slot : slot + high - low] = order + low
-        source[slot + high - low : int(tiles.tile_spans[q, 1] - tile) * TILE] = order[-1] + low
-        own[slot : slot + high - low] = order
     rows = np.require(block, np.float64, ("C", "W"))
-    _store_tiles(source, rows, tiles.scores[tile:stop], tiles.low[tile:stop], tiles.high[tile:stop])
-    _sum_tiles(tiles, first, last)
-
-
-def _sum_tiles(tiles: Tiles, first: int, last: int) -> None:
-    """Store the range of sums in each tile of the queries first:last."""
-    tile, stop = int(tiles.tile_spans[first, 0]), int(tiles.tile_spans[last - 1, 1])
-    sums = tiles.scores[tile:stop].sum(axis=1, dtype=np.float64)
-    tiles.sums[tile:stop, 0], tiles.sums[tile:stop, 1] = sums.min(axis=1), sums.max(axis=1)
+    sums, starts = _row_sums(block).reshape(-1, 1), np.append(tiles.rows[first:last, 0], end) - begin
+    stored = tiles.scores, tiles.low, tiles.high, tiles.sums, tiles.position
+    places = np.ascontiguousarray(tiles.tile_spans[first:last, 0])
+    longest = int(np.diff(starts).max())
+    if longest <= _MOST_SORTED_BY_INSERTION:
+        order = np.empty((last - first, 1, longest), np.uint32)
+        _sort_short(starts, sums, order)
+        _store_queries(0, last - first, order, starts, rows, places, *stored)
+        return
+    for low, high, order in falling_orders(sums, np.ones(sums.shape, np.bool_), starts, 0, last - first):
+        _store_queries(low, high, order, starts, rows, places, *stored)
 
 
 def _row_sums(block: Floats) -> Floats:
@@ -409,60 +374,71 @@ def _sum_rows(block: Floats, total: Floats) -> None:
 
 
 @kernel
-def _store_tiles(
-    source: Ints,
-    block: Floats,
-    scores: NDArray[np.floating],
-    least: NDArray[np.floating],
-    greatest: NDArray[np.floating],
-) -> None:
-    """Store rows of the block in tiles, 64 places of `source` each, and the bounds of every tile."""
-    for tile in range(len(scores)):
-        for d in range(TILE):
-            row = source[TILE * tile + d]
-            for k in range(block.shape[1]):
-                scores[tile, k, d] = block[row, k]
-        for k in range(block.shape[1]):
-            low = high = scores[tile, k, 0]
-            for d in range(1, TILE):
-                low, high = min(low, scores[tile, k, d]), max(high, scores[tile, k, d])
-            least[tile, k], greatest[tile, k] = low, high
+def _sort_short(starts: Ints, sums: Floats, order: NDArray[np.uint32]) -> None:
+    """Write the orders of `falling_orders` for queries of few documents: numpy's calls would take longer."""
+    for q in range(len(starts) - 1):
+        begin = starts[q]
+        for i in range(starts[q + 1] - begin):
+            value, j = sums[begin + i, 0], i
+            while j > 0 and sums[begin + order[q, 0, j - 1], 0] < value:
+                order[q, 0, j] = order[q, 0, j - 1]
+                j -= 1
+            order[q, 0, j] = i
 
 
 @kernel
-def _fill_short(
+def _store_queries(
     low: int,
     high: int,
+    order: NDArray[np.uint32],
     starts: Ints,
-    falling: Floats,
     block: Floats,
     first_tile: Ints,
     scores: NDArray[np.floating],
     least: NDArray[np.floating],
     greatest: NDArray[np.floating],
+    sums: Floats,
     position: Codes,
 ) -> None:
-    """Sort and store queries that have few documents: calls of numpy for each of them take most of the time."""
-    order = np.empty(_MOST_SORTED_BY_INSERTION, np.int64)
+    """Store the documents of the queries low:high in tiles, in this order, and the bounds of every tile."""
+    n_rankers = block.shape[1]
     for q in range(low, high):
         begin, n = starts[q], starts[q + 1] - starts[q]
-        for i in range(n):
-            value, j = falling[begin + i], i
-            while j > 0 and falling[begin + order[j - 1]] > value:
-                order[j] = order[j - 1]
-                j -= 1
-            order[j] = i
-        for slot in range(-(-n // TILE) * TILE):
-            tile, place = first_tile[q] + slot // TILE, slot % TILE
-            row = order[min(slot, n - 1)]
-            position[tile, place] = row if slot < n else -1
-            for k in range(block.shape[1]):
-                scores[tile, k, place] = block[begin + row, k]
-                stored = scores[tile, k, place]
-                if place == 0 or stored < least[tile, k]:
-                    least[tile, k] = stored
-                if place == 0 or stored > greatest[tile, k]:
-                    greatest[tile, k] = stored
+        for slot in range(0, n, TILE):
+            tile = first_tile[q] + slot // TILE
+            for d in range(TILE):
+                row = np.int64(order[q - low, 0, min(slot + d, n - 1)])
+                position[tile, d] = row if slot + d < n else -1
+                for k in range(n_rankers):
+                    scores[tile, k, d] = block[begin + row, k]
+            _bound_tile(tile, scores, least, greatest, sums)
+
+
+@part()
+def _bound_tile(
+    tile: int,
+    scores: NDArray[np.floating],
+    least: NDArray[np.floating],
+    greatest: NDArray[np.floating],
+    sums: Floats,
+) -> None:
+    """Store the range of each ranker's scores in a tile, and of the documents' sums."""
+    n_rankers = scores.shape[1]
+    begins = TILE * n_rankers * tile
+    for k in range(n_rankers):
+        at = begins + TILE * k
+        low, high = load(scores, at), load(scores, at)
+        for d in range(8, TILE, 8):
+            x = load(scores, at + d)
+            low, high = lower(low, x), higher(high, x)
+        least[tile, k], greatest[tile, k] = lowest(low), highest(high)
+    low, high = fill(np.inf), fill(-np.inf)
+    for d in range(0, TILE, 8):
+        total = load(scores, begins + d)
+        for k in range(1, n_rankers):
+            total += load(scores, begins + TILE * k + d)
+        low, high = lower(low, total), higher(high, total)
+    sums[tile, 0], sums[tile, 1] = lowest(low), highest(high)
 
 
 class Thinner:

@@ -1,12 +1,15 @@
 """How good a blend of aligned rankers is, without building a run: what the learners ask again and again."""
 
+from functools import cached_property
+
 import numpy as np
 from numpy.typing import NDArray
 
 from genm._math.fusion import weighted_sum
-from genm._math.hits import Hits, hits_of_scores
-from genm._typing import Floats, Ints
+from genm._math.hits import Hits, hits_of_ranks, hits_of_scores
+from genm._typing import Codes, Floats, Ints
 from genm.align import UNJUDGED, Aligned, check_aligned
+from genm.align.aligned import per_query
 from genm.errors import InputError
 from genm.evaluate.evaluation import Evaluation, Judged, plan_measures
 from genm.evaluate.measures import parse_measures
@@ -55,6 +58,14 @@ class AlignedEvaluator:
         self._rows, self._rows_starts, self._grades = rows, at, aligned.relevance[rows]
         self._depth = np.diff(aligned.starts)[self.position]
 
+    @cached_property
+    def _list_lengths(self) -> Ints:
+        """Of each ranker, how many documents it returned for each evaluated query."""
+        retrieved = self.aligned.retrieved
+        if retrieved.all():
+            return np.broadcast_to(self._depth, (retrieved.shape[1], len(self._depth)))
+        return np.array([per_query(own, self.aligned.starts)[self.position] for own in retrieved.T])
+
     def evaluate(self, blend: Floats) -> Evaluation:
         """Measure a blend: one weight for each ranker, or one score for each row."""
         hits = self._hits(blend, with_ties=True)
@@ -70,6 +81,13 @@ class AlignedEvaluator:
     def values_of_scores(self, score: Floats) -> Floats:
         """Return the values of a finite score for each row, also where there are as many rows as rankers."""
         return self._judged.values(self._plan, self._hits_of(score, with_ties=False), self._depth)
+
+    def values_of_list(self, ranks: Codes, ranker: int) -> Floats:
+        """Return the values of a ranker's own list; `ranks` are those of `rank_lists`, for all rankers."""
+        hits = hits_of_ranks(ranks, ranker, self._starts, self._rows_starts, self._rows, self._grades)
+        return self._judged.values(
+            self._plan, hits._replace(n_hits=hits.n_hits[self.position]), self._list_lengths[ranker]
+        )
 
     def _hits(self, blend: Floats, *, with_ties: bool) -> Hits:
         return self._hits_of(self._scores(np.asarray(blend, np.float64)), with_ties=with_ties)

@@ -5,14 +5,16 @@ never have to be in memory together.
 """
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 
 from genm._math.fusion import fused_variances
-from genm._typing import Bools, Floats
-from genm.align import UNJUDGED, Aligned, select_rankers
+from genm._math.scaling import rank_lists
+from genm._typing import Bools, Codes, Floats
+from genm.align import UNJUDGED, Aligned
 from genm.evaluate import AlignedEvaluator, parse_measure
-from genm.fuse import rule_scores
+from genm.fuse import add_reciprocal_ranks
 from genm.scale.evaluation import Answer, Documents, Request, Settings, alike, needs_documents, weighted_sum
 
 ROWS_AT_ONCE = 1 << 16
@@ -77,7 +79,6 @@ class _Block:
     def __init__(self, aligned: Aligned) -> None:
         self._aligned = aligned
         self._evaluators: dict[str, AlignedEvaluator] = {}
-        self._rrf: Floats | None = None
 
     def values(self, request: Request, chosen: Bools) -> Floats:
         """Return what is asked of the chosen queries, and any number for the others."""
@@ -88,27 +89,26 @@ class _Block:
             part = _Block(self._aligned.select(np.flatnonzero(chosen)))
             found[chosen] = part.values(request, np.ones(int(chosen.sum()), np.bool_))
             return found
-        evaluator, score = self._ranking(request)
+        evaluator = self._evaluator(request.measure)
         if evaluator is not None:
-            values = (
-                evaluator.values(np.array(request.weights)) if score is None else evaluator.values_of_scores(score)
-            )
-            found[evaluator.position] = values[:, 0]
+            found[evaluator.position] = self._measured(evaluator, request)[:, 0]
         return found
 
-    def _ranking(self, request: Request) -> tuple[AlignedEvaluator | None, Floats | None]:
-        """Return what measures the ranking, and the scores that it is by: None for weighted sums."""
+    def _measured(self, evaluator: AlignedEvaluator, request: Request) -> Floats:
+        """Return the values of the evaluated queries."""
         if request.kind == "measure":
-            return self._evaluator(request.measure), None
+            return evaluator.values(np.array(request.weights))
         if request.kind == "rrf":
-            if self._rrf is None:
-                self._rrf = rule_scores(self._aligned, "rrf")
-            return self._evaluator(request.measure), self._rrf
-        k = self._aligned.rankers.index(request.ranker)
-        if self._aligned.retrieved[:, k].all():
-            return self._evaluator(request.measure), np.ascontiguousarray(self._aligned.raw[:, k])
-        own = select_rankers(self._aligned, [request.ranker])
-        return evaluator_of(own, request.measure), np.ascontiguousarray(own.raw[:, 0])
+            return evaluator.values_of_scores(self._rrf)
+        return evaluator.values_of_list(self._ranks, self._aligned.rankers.index(request.ranker))
+
+    @cached_property
+    def _ranks(self) -> Codes:
+        return rank_lists(self._aligned.raw, self._aligned.retrieved, self._aligned.starts)
+
+    @cached_property
+    def _rrf(self) -> Floats:
+        return add_reciprocal_ranks(self._ranks)
 
     def _evaluator(self, measure: str) -> AlignedEvaluator | None:
         if measure not in self._evaluators:

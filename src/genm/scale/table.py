@@ -358,7 +358,11 @@ class ShardColumns:
             unretrieved_starts, unretrieved = offsets(per_query(left, starts)), relevance[left]
             starts = offsets(per_query(is_row, starts))
             raw, retrieved, relevance, doc = raw[is_row], retrieved[is_row], relevance[is_row], doc[is_row]
-        scores = raw + 0.0 if complete and table.keeps_scores else self._normalized(raw, retrieved, starts)
+        if complete and table.keeps_scores:
+            raw += 0.0  # minus zero becomes zero, as in `scale_lists`
+            scores = raw
+        else:
+            scores = self._normalized(raw, retrieved, starts)
         return Aligned(
             rankers=table.rankers,
             queries=self.queries.take(np.arange(first, last)),
