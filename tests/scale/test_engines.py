@@ -68,6 +68,31 @@ FUSERS = (
 )
 
 
+def test_weights_do_not_depend_on_the_learning_curve(table):
+    def fitted(curve):
+        fuser = AutoFuser(repeats=1)
+        settings = settings_for(fuser, table)
+        with TableQueries(table, ThreadEngine(table, settings), settings) as queries:
+            return fit_table(fuser, queries, curve=curve)
+
+    with_curve, without = fitted(curve=True), fitted(curve=False)
+    assert without.weights_.tobytes() == with_curve.weights_.tobytes()
+    assert without.held_out_ == with_curve.held_out_
+    assert without.history_ == []
+    assert not hasattr(without, "objective_")
+
+
+def test_exact_values_beside_smoothed_ones_are_left_out_on_demand(table):
+    settings = Settings(dtype="float64")
+    for order in (0, 1, 2):
+        asked = Request("smooth", (0.5, 0.3, 0.2), beta=8.0, order=order)
+        ((exact, *others),), *_ = ThreadEngine(table, settings).evaluate([asked])
+        ((zero, *same),), *_ = ThreadEngine(table, settings).evaluate([replace(asked, with_exact=False)])
+        assert exact > 0.0
+        assert zero == 0.0
+        assert same_bits([[others]], [[same]])
+
+
 @pytest.mark.parametrize("fuser", FUSERS, ids=repr)
 def test_a_table_of_one_shard_gives_the_bits_of_a_fit_in_memory(fuser, aligned, tmp_path):
     one = table_of(aligned, tmp_path, n_shards=1)

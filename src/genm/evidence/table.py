@@ -68,7 +68,7 @@ def gather_table_evidence(
         fuser = make()
         if isinstance(fuser, AutoFuser) and n > MOST_REPEATED:
             fuser.repeats = 1
-        return fit_table(fuser, table, np.flatnonzero(fold != left_out))
+        return fit_table(fuser, table, np.flatnonzero(fold != left_out), curve=False)
 
     with table:
         fuser, *by_fold = over_items(fit_without, range(-1, folds))

@@ -221,6 +221,8 @@ class AutoFuser(Fuser):
     """The weights before shrinkage."""
     _soft = False
     """Whether the smoothed objective was made softer than beta="auto" says, because there are many rankers."""
+    _curve = True
+    """Whether the learning curve is recorded."""
     curvature_: Floats | None = None
     """Of the smoothed objective at its best optimum, as the search learned it; None if nothing was learned."""
 
@@ -290,7 +292,7 @@ class AutoFuser(Fuser):
         self._soft = softness < 1.0
         problem = problem.with_beta(softness * problem.beta)
         self.beta_ = problem.beta
-        self.history_ = []
+        self.history_, self._curve = [], problem.curve
         smooth, exact = self._views(problem, scorer)
         simple = SimpleWeights.of(exact, len(self.rankers_), self.signs)
         sample = problem.sample()
@@ -317,11 +319,12 @@ class AutoFuser(Fuser):
             self.__dict__["held_out_"] = exact.mean(simple.targets["uniform"])
         self.learned_ = self._weights_of(learned)
         self.weights_ = self._weights_of(shrink_safely(learned, self.shrunk_, simple.targets, exact))
-        self.objective_ = problem.value(self.weights_)
         self.converged_ = all(end.converged for end in ends)
         self.n_iter_ = max([end.n_iter for end in ends], default=1)
-        last = Step(len(ends), 0, self.objective_, problem.exact(self.weights_))
-        self.history_.append(last)  # after the measure's own search and the shrinkage
+        if self._curve:
+            self.objective_ = problem.value(self.weights_)
+            last = Step(len(ends), 0, self.objective_, problem.exact(self.weights_))
+            self.history_.append(last)  # after the measure's own search and the shrinkage
         self._warn_if_stopped_early()
         return self
 
@@ -419,7 +422,12 @@ class AutoFuser(Fuser):
             steps.append(Step(number, iteration, objective, problem.exact(alpha)))
 
         end = quasi_newton(
-            problem.gradient, start, tol=tol, max_iter=self.max_iter, curvature=curvature, watch=watch
+            problem.gradient,
+            start,
+            tol=tol,
+            max_iter=self.max_iter,
+            curvature=curvature,
+            watch=watch if self._curve else None,
         )
         return end, steps
 

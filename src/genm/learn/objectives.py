@@ -40,6 +40,8 @@ class Problem:
 
     in_memory: ClassVar[bool] = True
     """Whether an evaluation costs no reading."""
+    curve: bool = True
+    """Whether a fit is to record its learning curve; where its weights alone count, `auto` leaves it out."""
 
     def __init__(self, aligned: Aligned, *, level: int = 1, beta: Beta = "auto", smooth_j: bool = False) -> None:
         check_aligned(aligned)

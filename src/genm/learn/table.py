@@ -166,6 +166,7 @@ class TableProblem(Problem):
         *,
         beta: Beta = "auto",
         smooth_j: bool = False,
+        curve: bool = True,
     ) -> None:
         wanted = np.ones(table.n_queries, np.bool_)
         if queries is not None:
@@ -179,7 +180,7 @@ class TableProblem(Problem):
             )
         self.n_set_aside = int(wanted.sum()) - len(self.kept)
         self.rankers, self.normalizers = table.table.rankers, table.table.normalizers
-        self.depths, self.smooth_j = table.table.depths, smooth_j
+        self.depths, self.smooth_j, self.curve = table.table.depths, smooth_j, curve
         variances = table.variances[wanted & (table.lengths > 1)]
         self.beta = sharpness_for(variances) if beta == "auto" else check_beta(beta)
         self.table = table
@@ -280,14 +281,17 @@ class TableProblem(Problem):
 
     def _smooth(self, weights: Floats, order: int) -> list[Floats]:
         """Return means: of the objective, its gradient and its Hessian as far as asked for."""
-        exact, *sums = self.ask(
-            weights, kind="smooth", beta=self.beta, order=order, smooth_j=self.smooth_j, total=self.total
-        )
+        what = {"beta": self.beta, "order": order, "smooth_j": self.smooth_j, "total": self.total}
+        exact, *sums = self.ask(weights, kind="smooth", with_exact=self.curve, **what)
+        if self.curve:
+            self._remember_exact(weights, float(exact / self.total))
+        return [*(one / self.total for one in sums[:2]), *sums[2:]]  # Hessians are means already
+
+    def _remember_exact(self, weights: Floats, exact: float) -> None:
         with _remembering:  # searches from several starts ask at the same time
             while len(self._exact) >= _MOST_REMEMBERED:
                 self._exact.pop(next(iter(self._exact)))
-            self._exact[np.asarray(weights, np.float64).tobytes()] = float(exact / self.total)
-        return [*(one / self.total for one in sums[:2]), *sums[2:]]  # Hessians are means already
+            self._exact[np.asarray(weights, np.float64).tobytes()] = exact
 
     def pass_over(self, learner: StreamLearner) -> None:
         """Let the learner see the queries in the order of the table, one shard after the other."""

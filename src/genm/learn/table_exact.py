@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from genm._math.exact.line_kernels import BIN_BITS
 from genm._math.exact.line_parts import Bins, Span, best_of_bins, steps_of_bins
@@ -55,10 +54,6 @@ class LineShard:
     def nbytes(self) -> int:
         """Bytes of memory."""
         return 0 if self._problem is None else self._problem.columns.nbytes + self._problem.order.nbytes
-
-    def labelled(self, teacher: int) -> tuple[Tiles, NDArray[np.intp]]:
-        """There are no labels but the judgments."""
-        raise NotImplementedError(f"exact lines have no labels of ranker {teacher}")
 
     def answer(self, request: Request, chosen: Bools) -> Answer:
         """Return value, bins or swaps of the chosen queries, as their share of all that are learned from."""

@@ -64,14 +64,17 @@ def settings_for(fuser: Fuser, table: Table, device: str | None = None) -> Setti
     return Settings(level, table.dtype, kept_measure, device or "cpu", learner)
 
 
-def fit_table(fuser: Fuser, table: TableQueries, queries: NDArray[np.integer] | None = None) -> Fuser:
+def fit_table(
+    fuser: Fuser, table: TableQueries, queries: NDArray[np.integer] | None = None, *, curve: bool = True
+) -> Fuser:
     """Learn weights from the queries of a table, or from those at some positions; return the fitted fuser.
 
-    The settings of `table` must be those of `settings_for(fuser, ...)`.
+    The settings of `table` must be those of `settings_for(fuser, ...)`. Without `curve`, `auto` asks for what leads
+    to the weights and nothing else: `history_` stays empty, and there is no `objective_`.
     """
     check_table_method(fuser)
     if isinstance(fuser, AutoFuser):
-        problem = TableProblem(table, queries, beta=fuser.beta)
+        problem = TableProblem(table, queries, beta=fuser.beta, curve=curve)
         measure = parse_measure(fuser.measure)
         return fuser.fit_problem(problem, TableScorer(problem, measure, fuser.level))
     if isinstance(fuser, CotrainFuser):

@@ -53,11 +53,14 @@ class CudaShard(TiledShard):
         """Bytes of the scores on the device and, for other measures than average precision, in memory."""
         return self._whole.nbytes + self._measured_bytes
 
-    def _answers(self, asked: list[Request]) -> list[Answer]:
-        """Answer requests that differ in their selected queries alone."""
-        if asked[0].kind == "measure":
-            return super()._answers(asked)
-        return [self._average_precision(one, one.selected(self.number, self.n_queries)) for one in asked]
+    def _answers(self, groups: list[list[Request]]) -> list[list[Answer]]:
+        """Answer groups of requests; those of a group differ in their selected queries alone."""
+        return [
+            super(CudaShard, self)._answers([group])[0]
+            if group[0].kind == "measure"
+            else [self._average_precision(one, one.selected(self.number, self.n_queries)) for one in group]
+            for group in groups
+        ]
 
     def _average_precision(self, request: Request, queries: Bools) -> Answer:
         part, weights = self._part(queries), np.array([request.weights])

@@ -12,7 +12,7 @@ the documents themselves.
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,8 @@ class Request:
     order: int = 0
     """Of the derivatives: 0, 1 or 2."""
     smooth_j: bool = False
+    with_exact: bool = True
+    """Whether exact average precision is wanted beside the smoothed one; 0 may stand for it otherwise."""
     total: float = 1.0
     """The weight of all selected queries, which Hessians are divided by."""
     measure: str = ""
@@ -136,11 +138,16 @@ class LearnerShard(Protocol):
     def nbytes(self) -> int:
         """Bytes of memory."""
 
-    def labelled(self, teacher: int) -> tuple[Tiles, NDArray[np.intp]]:
-        """Return tiles of the queries that have labels of this ranker, and their positions in the shard."""
-
     def answer(self, request: Request, chosen: Bools) -> Answer:
         """Answer an `own` request about the chosen queries."""
+
+
+@runtime_checkable
+class LabelShard(LearnerShard, Protocol):
+    """What a learner keeps of a shard whose documents the rankers label."""
+
+    def labelled(self, teacher: int) -> tuple[Tiles, NDArray[np.intp]]:
+        """Return tiles of the queries that have labels of this ranker, and their positions in the shard."""
 
 
 class ShardLearner(Protocol):

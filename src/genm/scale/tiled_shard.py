@@ -6,7 +6,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.average_precision import exact_ap, smooth_ap, top_positions
+from genm._math.average_precision import exact_ap, exact_ap_each, smooth_ap, top_positions
 from genm._math.parallel import over_items
 from genm._math.tiles import Tiles, build_tiles, join, take
 from genm._typing import Bools, Floats
@@ -14,7 +14,16 @@ from genm.align import UNJUDGED, Aligned
 from genm.errors import InputError
 from genm.evaluate import AlignedEvaluator, parse_measure
 from genm.scale.documents import ROWS_AT_ONCE, DocumentAnswers, evaluator_of
-from genm.scale.evaluation import Answer, Documents, LearnerShard, Request, Settings, alike, weighted_sum
+from genm.scale.evaluation import (
+    Answer,
+    Documents,
+    LabelShard,
+    LearnerShard,
+    Request,
+    Settings,
+    alike,
+    weighted_sum,
+)
 
 See = Callable[[tuple[int, int], Aligned], None]
 """Called with each block of queries while a shard is made ready."""
@@ -104,32 +113,59 @@ class TiledShard:
     def _labelled(self, teacher: int) -> tuple[Tiles, NDArray[np.intp]]:
         if teacher < 0:
             return self.tiles, self.kept
-        assert self._own is not None, "labels of a ranker are asked for by the learner that gives them"
+        assert isinstance(self._own, LabelShard), "labels are asked for by the learner that gives them"
         return self._own.labelled(teacher)
 
     def answer(self, requests: Sequence[Request], others: DocumentAnswers | None) -> list[Answer]:
         """Answer each request. What differs in the selected queries alone is computed once for all of them."""
         found: dict[int, Answer] = {} if others is None else others.answers()
-        for together in alike(requests):
-            if together[0] not in found:
-                found |= zip(together, self._answers([requests[r] for r in together]), strict=True)
+        left = [group for group in alike(requests) if group[0] not in found]
+        answers = self._answers([[requests[r] for r in group] for group in left])
+        for group, own in zip(left, answers, strict=True):
+            found |= zip(group, own, strict=True)
         return [found[r] for r in range(len(requests))]
 
-    def _answers(self, asked: list[Request]) -> list[Answer]:
-        """Answer requests that differ in their selected queries alone."""
+    def _answers(self, groups: list[list[Request]]) -> list[list[Answer]]:
+        """Answer groups of requests; those of a group differ in their selected queries alone."""
+        selected = [[one.selected(self.number, self.n_queries) for one in group] for group in groups]
+        any_of_them = [np.asarray(np.logical_or.reduce(own), np.bool_) for own in selected]
+        exact = self._exact_values([group[0] for group in groups], any_of_them)
+        return [
+            self._answers_alike(group, selected[g], any_of_them[g], exact.get(g)) for g, group in enumerate(groups)
+        ]
+
+    def _exact_values(self, requests: list[Request], queries: list[Bools]) -> dict[int, Floats]:
+        """Return the average precision that requests ask for, by their places.
+
+        Those about the same queries are answered together: scores are read from memory once for all weights.
+        """
+        together: dict[tuple[int, bytes], list[int]] = {}
+        for r, request in enumerate(requests):
+            if request.kind == "exact" or (request.kind == "smooth" and request.order < 2 and request.with_exact):
+                together.setdefault((request.teacher, queries[r].tobytes()), []).append(r)
+        found: dict[int, Floats] = {}
+        for (teacher, _), own in together.items():
+            tiles, weights = self.part(queries[own[0]], teacher), np.array([requests[r].weights for r in own])
+            found |= zip(own, exact_ap_each(tiles, weights), strict=True)
+        return found
+
+    def _answers_alike(
+        self, asked: list[Request], selected: list[Bools], any_of_them: Bools, exact: Floats | None
+    ) -> list[Answer]:
+        """Answer requests that differ in their selected queries alone; `exact` is their average precision."""
         first = asked[0]
-        selected = [one.selected(self.number, self.n_queries) for one in asked]
         if first.kind == "own":
             assert self._own is not None, "only the learner of the settings asks its own questions"
             return [self._own.answer(one, chosen) for one, chosen in zip(asked, selected, strict=True)]
         if first.kind == "smooth" and first.order == 2:
             return [self._second_order(one, chosen) for one, chosen in zip(asked, selected, strict=True)]
-        any_of_them = np.logical_or.reduce(selected)
         if first.kind == "measure":
             at, columns = np.flatnonzero(any_of_them), [self._measure(first, any_of_them)]
         else:
             kept = self._labelled(first.teacher)[1]
-            at, columns = kept[any_of_them[kept]], self._columns(first, any_of_them)
+            at = kept[any_of_them[kept]]
+            columns = [np.zeros(len(at)) if exact is None else exact]
+            columns += self._smooth(first, any_of_them) if first.kind == "smooth" else []
         weights = self._query_weights[at]
         answers: list[Answer] = []
         for chosen in selected:
@@ -140,21 +176,18 @@ class TiledShard:
                 answers.append(tuple(weighted_sum(column[mine], weights[mine]) for column in columns))
         return answers
 
-    def _columns(self, request: Request, queries: Bools) -> list[Floats]:
-        """Return what is asked for, per query that is learned from."""
+    def _smooth(self, request: Request, queries: Bools) -> list[Floats]:
+        """Return smoothed average precision and gradient, as far as asked for, per query that is learned from."""
         tiles, weights = self.part(queries, request.teacher), np.array(request.weights)
-        exact = exact_ap(tiles, weights)
-        if request.kind == "exact":
-            return [exact]
         found = smooth_ap(tiles, weights, request.beta, order=request.order, smooth_j=request.smooth_j)
-        return [exact, found.value, *([found.gradient] if request.order else [])]
+        return [found.value, *([found.gradient] if request.order else [])]
 
     def _second_order(self, request: Request, queries: Bools) -> Answer:
         tiles, weights = self.part(queries), np.array(request.weights)
         found = smooth_ap(
             tiles, weights, request.beta, order=2, smooth_j=request.smooth_j, total_weight=request.total
         )
-        exact = exact_ap(tiles, weights)
+        exact = exact_ap(tiles, weights) if request.with_exact else np.zeros(tiles.n_queries)
         sums = (weighted_sum(column, tiles.query_weights) for column in (exact, found.value, found.gradient))
         return (*sums, found.hessian)
 
