@@ -5,6 +5,7 @@ that hardly ever change, and whoever changes one deletes the compiled kernels (C
 """
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import genm
@@ -23,6 +24,7 @@ OTHERS = {
 }
 
 
+@cache
 def modules() -> dict[str, ast.Module]:
     found = {}
     for path in sorted(ROOT.rglob("*.py")):
@@ -39,6 +41,7 @@ def is_kernel(node: ast.stmt) -> bool:
     )
 
 
+@cache
 def calls_across_files() -> set[tuple[str, str]]:
     trees = modules()
     kernels = {module: {n.name for n in tree.body if is_kernel(n)} for module, tree in trees.items()}

@@ -1,4 +1,5 @@
 import importlib.util
+import json
 import os
 import shutil
 import signal
@@ -6,6 +7,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numba
 import numpy as np
@@ -132,22 +134,54 @@ def test_a_kernel_that_cannot_be_kept_is_used(kernel: Kernel, monkeypatch, capfd
     assert capfd.readouterr() == ("", "")
 
 
-def test_loading_a_kernel_does_not_load_the_compiler(tmp_path: Path) -> None:
-    script = tmp_path / "k.py"
-    names = ("numba.np.arraymath", "scipy.linalg", "numpy.ma")
-    loaded = f"import sys\nprint(*(name in sys.modules for name in {names}))\n"
-    compiled = "import numba\nprint(numba.njit(lambda x: total(x) + x.sum())(np.arange(4.0)))\n"
-    called = "import numpy as np\nprint(total(np.arange(4.0)), sum(total.stats.cache_hits.values()))\n"
-    script.write_text(f"{KERNEL}{called}{loaded}{compiled}")
-    env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "kept")}
+LOADED = f"""
+import json, sys
+import numpy as np
+{KERNEL}
+@kernel
+def longest(n):
+    return len(np.empty(n))
+
+said = [total(np.arange(4.0)), longest(3)]
+said += [sum(one.stats.cache_hits.values()) for one in (total, longest)]
+said += [name in sys.modules for name in ("numba.np.arraymath", "numba.np.arrayobj", "scipy.linalg", "numpy.ma")]
+try:
+    longest(-1)
+except ValueError as error:
+    said.append(str(error))
+import numba
+said.append(numba.njit(lambda x: total(x) + x.sum())(np.arange(4.0)))
+print(json.dumps(said))
+"""
+
+
+@pytest.fixture(scope="module")
+def two_processes(tmp_path_factory) -> list[list[Any]]:
+    """What a process says that compiles two kernels, and what the next one says, which loads them."""
+    folder = tmp_path_factory.mktemp("loaded")
+    script = folder / "k.py"
+    script.write_text(LOADED)
+    env = {**os.environ, "NUMBA_CACHE_DIR": str(folder / "kept")}
     runs = [
         subprocess.run(
             [sys.executable, script], env=env, capture_output=True, text=True, encoding="utf-8", check=True
         )
         for _ in range(2)
     ]
-    assert runs[0].stdout == "6.0 0\nTrue True True\n12.0\n"
-    assert runs[1].stdout == "6.0 1\nFalse False False\n12.0\n"  # and compiling works after a load
+    return [json.loads(run.stdout) for run in runs]
+
+
+def test_loading_a_kernel_does_not_load_the_compiler(two_processes: list[list[Any]]) -> None:
+    first, second = two_processes
+    assert first[:8] == [6.0, 3, 0, 0, True, True, True, True]
+    assert second[:8] == [6.0, 3, 1, 1, False, False, False, False]
+    assert first[-1] == second[-1] == 12.0  # and compiling works after a load
+
+
+def test_a_loaded_kernel_raises_the_errors_of_what_it_calls(two_processes: list[list[Any]]) -> None:
+    """Their constants are in the environment of a function of numba's, whose module is not imported."""
+    for said in two_processes:
+        assert said[8] == "negative dimensions not allowed"
 
 
 @pytest.mark.parametrize("kind", [np.bool_, np.int8, np.uint64, np.float32, np.float64, np.complex64, "M8[s]"])
@@ -158,35 +192,6 @@ def test_arrays_have_the_types_that_numba_gives_them(kind) -> None:
         assert typeof_impl(array, None) == parallel._type_of_any_array(array, None)
     with pytest.raises(NumbaTypeError, match="MaskedArray"):
         typeof_impl(np.ma.array([1.0]), None)
-
-
-def test_a_loaded_kernel_raises_the_errors_of_what_it_calls(tmp_path: Path) -> None:
-    """Their constants are in the environment of a function of numba's, whose module is not imported."""
-    script = tmp_path / "k.py"
-    script.write_text(
-        "import sys\n"
-        "import numpy as np\n"
-        "from genm._math.parallel import kernel\n"
-        "@kernel\n"
-        "def longest(n):\n"
-        "    return len(np.empty(n))\n"
-        "assert longest(3) == 3\n"
-        "print(sum(longest.stats.cache_hits.values()), 'numba.np.arrayobj' in sys.modules)\n"
-        "try:\n"
-        "    longest(-1)\n"
-        "except ValueError as error:\n"
-        "    print(error)\n"
-    )
-    env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "kept")}
-    runs = [
-        subprocess.run(
-            [sys.executable, script], env=env, capture_output=True, text=True, encoding="utf-8", check=True
-        )
-        for _ in range(2)
-    ]
-    first, second = (run.stdout.splitlines() for run in runs)
-    assert first == ["0 True", "negative dimensions not allowed"]
-    assert second == ["1 False", "negative dimensions not allowed"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

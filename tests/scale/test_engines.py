@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from problems import made_up
+from problems import QuickExact, made_up
 from scale.tables import table_of
 
 import genm
@@ -139,12 +139,13 @@ def test_cotraining_and_exact_lines_give_the_weights_of_a_fit_in_memory(fuser, a
 
 @settings(max_examples=6, deadline=None)
 @given(
-    fuser=st.sampled_from(NEAR),
+    fuser=st.sampled_from((*NEAR, NewtonFuser(starts=[(1.0, 1.0, 1.0)]))),
     memory=st.sampled_from((0, 30_000, 2**30)),
     threads=st.sampled_from(("1", "3")),
     marks=st.lists(st.booleans(), min_size=23, max_size=23).filter(lambda marks: sum(marks) > 3),
 )
 def test_bits_of_every_learner_do_not_depend_on_memory_or_threads(table, fuser, memory, threads, marks):
+    """The exact fuser begins at simple weights: those that other learners find take nine tenths of its passes."""
     chosen, own = np.flatnonzero(marks), settings_for(fuser, table)
 
     def fitted(**options):
@@ -153,6 +154,7 @@ def test_bits_of_every_learner_do_not_depend_on_memory_or_threads(table, fuser, 
 
     with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
         warnings.simplefilter("ignore", ConvergenceWarning)
+        patch.setattr(ExactFuser, "_starts", QuickExact._starts)
         whole = fitted()
         patch.setenv("GENM_THREADS", threads)
         other = fitted(memory=memory)
@@ -161,6 +163,7 @@ def test_bits_of_every_learner_do_not_depend_on_memory_or_threads(table, fuser, 
 
 
 def test_lines_are_cut_finer_until_few_swaps_are_left(table, aligned, monkeypatch):
+    monkeypatch.setattr(ExactFuser, "_starts", QuickExact._starts)  # lines are what is tested, from any start
     exact = ExactFuser(n_climbs=1, n_random=0)
     whole = learned(exact.clone(), table)
     monkeypatch.setattr("genm._math.exact.line_parts.MOST_SWAPS", 20)
