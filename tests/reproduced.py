@@ -10,7 +10,10 @@ from genm import plotting
 from genm.align import select_rankers
 from genm.evaluate import AlignedEvaluator, Measure
 from genm.evidence import BEST_SINGLE
+from genm.reproduce.figures.objective import draw_sigmoid
+from genm.reproduce.figures.results import draw_recall, draw_summary
 from genm.reproduce.methods import BOOSTING, RULES, UNS_Z
+from genm.reproduce.page import render_page
 from genm.reproduce.results import (
     MEASURES,
     RECALL_LEVELS,
@@ -64,6 +67,18 @@ def results(*collections, tables=()):
         ResultTable("table-3", "Table 3. Held out", ("Data", "Measure", "paper", "ours"), rows),
     )
     return Results(tuple(collections), 3, 0, made + tuple(tables), {"rankers": 1.5})
+
+
+def two_collections():
+    """Results on two collections."""
+    return results(collection(), collection("pydocs", "pydocs", seed=2))
+
+
+def page_with_figures(made):
+    """The page of results, with three figures."""
+    drawings = draw_summary(made), draw_recall(made.collections), draw_sigmoid()
+    manifest = {"genm": "9.9", "data": {"med": "c0ffee"}, "seeds": [0, 1]}
+    return render_page(made, drawings, manifest=manifest, command="genm reproduce -o DIR")
 
 
 def queries(aligned):

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cache_callers import ask, ask_in_a_process, counting_arrivals
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -262,40 +263,11 @@ class TestBrokenEntries:
         assert cache.cache_size().entries == 0
 
 
-def _ask(ledger: str, n: int, arrived: Any) -> None:
-    """Ask for an entry; its build waits until all `n` callers have found no entry and have reached the lock."""
-
-    def build():
-        with Path(ledger).open("a") as file:
-            file.write("built\n")
-        assert all(arrived.acquire(timeout=60) for _ in range(n))
-        return {"a": np.arange(3)}
-
-    assert cache.cached("x", ("slow",), build)["a"].tolist() == [0, 1, 2]
-
-
-def _count_arrivals(patch: pytest.MonkeyPatch, arrived: Any) -> None:
-    """Count the callers that reach the lock of an entry."""
-    locked = cache._locked
-
-    def counted(path):
-        arrived.release()
-        return locked(path)
-
-    patch.setattr(cache, "_locked", counted)
-
-
-def _ask_in_a_process(ledger: str, n: int, arrived: Any) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        _count_arrivals(patch, arrived)
-        _ask(ledger, n, arrived)
-
-
 class TestTogether:
     def test_two_processes_build_once(self, tmp_path):
         context = multiprocessing.get_context("spawn")
         given = (str(tmp_path / "ledger"), 2, context.Semaphore(0))
-        workers = [context.Process(target=_ask_in_a_process, args=given) for _ in range(2)]
+        workers = [context.Process(target=ask_in_a_process, args=given) for _ in range(2)]
         for worker in workers:
             worker.start()
         for worker in workers:
@@ -305,9 +277,9 @@ class TestTogether:
 
     def test_threads_build_once(self, tmp_path, monkeypatch):
         arrived = threading.Semaphore(0)
-        _count_arrivals(monkeypatch, arrived)
+        monkeypatch.setattr(cache, "_locked", counting_arrivals(arrived))
         with ThreadPoolExecutor(4) as pool:
-            asked = [pool.submit(_ask, str(tmp_path / "ledger"), 4, arrived) for _ in range(4)]
+            asked = [pool.submit(ask, str(tmp_path / "ledger"), 4, arrived) for _ in range(4)]
         for one in asked:
             one.result()
         assert (tmp_path / "ledger").read_text() == "built\n"

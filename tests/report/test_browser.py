@@ -13,6 +13,7 @@ import pytest
 from problems import made_up
 from report.examples import HOSTILE, example_report
 from report.visits import DESK
+from reproduced import page_with_figures, two_collections
 
 from genm.align import align_runs
 from genm.evaluate import evaluate_aligned
@@ -534,3 +535,11 @@ def test_numbers_are_written_as_python_writes_them(visit, report):
         )
     )
     assert [shown[i] for i in range(12)] == [decimals(value) for value in values]
+
+
+@pytest.mark.needs("matplotlib")
+def test_a_phone_scrolls_the_page_of_the_experiment_in_one_direction_only(visit):
+    document = page_with_figures(two_collections())
+    for scheme in ("light", "dark"):
+        page = visit(document, viewport=PHONE, color_scheme=scheme).page
+        assert page.evaluate("document.documentElement.scrollWidth") == PHONE["width"]

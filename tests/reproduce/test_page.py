@@ -1,18 +1,16 @@
-"""The page: whole, self-contained, safe, and readable on a phone."""
+"""The page: whole, self-contained and safe. `report/test_browser.py` opens it on a phone."""
 
 import re
-import shutil
 from html.parser import HTMLParser
 
 import pytest
-from reproduced import collection, results
+from reproduced import collection, page_with_figures, results, two_collections
 
 from genm import plotting
 from genm.records import Note
 from genm.report.html import asset
 from genm.reproduce.figures import Drawing
-from genm.reproduce.figures.objective import draw_sigmoid
-from genm.reproduce.figures.results import draw_recall, draw_summary
+from genm.reproduce.figures.results import draw_summary
 from genm.reproduce.page import render_page
 from genm.reproduce.results import Cell, ResultTable
 
@@ -45,18 +43,12 @@ class Outline(HTMLParser):
 
 @pytest.fixture(scope="module")
 def made():
-    return results(collection(), collection("pydocs", "pydocs", seed=2))
+    return two_collections()
 
 
 @pytest.fixture(scope="module")
 def page(made):
-    manifest = {"genm": "9.9", "data": {"med": "c0ffee"}, "seeds": [0, 1]}
-    return render_page(
-        made,
-        (draw_summary(made), draw_recall(made.collections), draw_sigmoid()),
-        manifest=manifest,
-        command="genm reproduce -o DIR",
-    )
+    return page_with_figures(made)
 
 
 def test_it_asks_for_nothing_and_needs_no_inline_style_or_handler(page):
@@ -119,30 +111,6 @@ def test_hostile_text_stays_text(made):
 def test_it_is_the_same_every_time_and_stands_without_figures(made, page):
     assert render_page(made, ()) == render_page(made, ())
     assert render_page(results(), ()).count("<section") == 5
-
-
-def test_a_phone_scrolls_it_in_one_direction_only(page, tmp_path):
-    sync_api = pytest.importorskip("playwright.sync_api", reason="needs Playwright's Python client")
-    program = shutil.which("chromium") or shutil.which("google-chrome")
-    if program is None:
-        pytest.skip("needs Chromium: apt-get install chromium")
-    file = tmp_path / "page.html"
-    file.write_text(page, encoding="utf-8")
-    with sync_api.sync_playwright() as playwright:
-        flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-        browser = playwright.chromium.launch(executable_path=program, args=flags)
-        tab = browser.new_page(viewport={"width": 390, "height": 844})
-        said, asked = [], []
-        tab.on("console", lambda message: said.append(message.text))
-        tab.on("request", lambda request: asked.append(request.url))
-        for scheme in ("light", "dark"):
-            tab.emulate_media(color_scheme=scheme)
-            tab.goto(file.as_uri())
-            assert tab.evaluate("document.documentElement.scrollWidth") == 390
-            assert said == []
-            assert [url for url in asked if not url.startswith("data:")] == [file.as_uri()]
-            asked.clear()
-        browser.close()
 
 
 def test_the_ink_of_drawings_has_a_colour_for_the_dark():

@@ -12,6 +12,14 @@ from report.visits import browser
 __all__ = ["browser"]
 
 
+@pytest.fixture(scope="module")
+def context(browser):
+    """One context for all tests, because each is a process. Every service has a port, so a storage, of its own."""
+    context = browser.new_context()
+    yield context
+    context.close()
+
+
 @pytest.fixture
 def live(tmp_path):
     from serve.cases import model

@@ -123,7 +123,7 @@ def test_other_machines_need_a_token(work):
 
 
 @pytest.fixture
-def page(work, browser, request):
+def page(work, context, request):
     import asyncio
 
     import uvicorn
@@ -135,8 +135,8 @@ def page(work, browser, request):
     while not server.started:
         thread.join(0.01)
     port = server.servers[0].sockets[0].getsockname()[1]
-    context = browser.new_context(viewport=getattr(request, "param", {"width": 1200, "height": 900}))
     page = context.new_page()
+    page.set_viewport_size(getattr(request, "param", {"width": 1200, "height": 900}))
     page.said = []
     page.on("console", lambda message: page.said.append(message.text))
     page.on("pageerror", lambda error: page.said.append(str(error)))
@@ -144,7 +144,7 @@ def page(work, browser, request):
     page.goto(f"http://127.0.0.1:{port}/")
     page.wait_for_selector("html[data-ready]")
     yield page
-    context.close()
+    page.close()
     server.should_exit = True
     thread.join()
 

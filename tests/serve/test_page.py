@@ -12,14 +12,6 @@ expect = sync_api.expect
 HOSTILE = '<img src=x onerror="alert(1)">'
 
 
-@pytest.fixture(scope="module")
-def context(browser):
-    """One context for all tests, because each is a process. Every service has a port, so a storage, of its own."""
-    context = browser.new_context()
-    yield context
-    context.close()
-
-
 @pytest.fixture
 def visit(context):
     pages = []
