@@ -115,9 +115,9 @@ def test_a_second_holder_of_a_lock_waits_and_then_holds_the_new_file(tmp_path: P
     with locked(path, waiting=lambda: order.append("waited")):
         thread = threading.Thread(target=second)
         thread.start()
-        assert waits.wait(30)
+        assert waits.wait(60)
         write_text(path, "new")  # replaces the file, and with it the one that the second has opened
-    thread.join(30)
+    thread.join(60)
     assert order == ["new", "done"]
 
 

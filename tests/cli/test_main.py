@@ -61,7 +61,7 @@ def test_a_signal_in_a_call_from_c_is_sent_again(kind, number):
             raise kind
 
         ctypes.CFUNCTYPE(None)(callback)()
-        assert came.wait(10)
+        assert came.wait(60)
     finally:
         sys.unraisablehook = hook
         signal.signal(number, before)

@@ -125,7 +125,7 @@ def test_redirections_are_not_followed(endpoint, store):
 
 
 def test_a_server_that_is_not_there(store):
-    model = LanguageModel("http://127.0.0.1:9/v1", "stub", attempts=2, timeout=1.0)
+    model = LanguageModel("http://127.0.0.1:9/v1", "stub", attempts=2, timeout=60.0)
     outcome = judge_by_model(model, PAIRS[:1], QUERIES, DOCUMENTS, store, sleep=lambda _: None)
     assert "ConnectError" in outcome.failures[PAIRS[0]]
 

@@ -140,6 +140,17 @@ def certificates(tmp_path_factory):
     return folder
 
 
+def address_in(told):
+    """Wait until a scheduler has written the whole of its file, and return the address there."""
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            return json.loads(told.read_text(encoding="utf-8"))["address"]
+        except (OSError, ValueError):  # there is no file yet, or half of it
+            assert time.monotonic() < deadline, "the scheduler did not start"
+            time.sleep(0.05)
+
+
 @pytest.fixture(scope="module")
 def encrypted(certificates):
     """Start a scheduler and a worker that speak TLS alone, and return the scheduler's address."""
@@ -151,11 +162,7 @@ def encrypted(certificates):
     command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--protocol", "tls", "--port", "0"]
     processes = [subprocess.Popen([*command, "--scheduler-file", str(told), *flags], **quiet)]
     try:
-        deadline = time.monotonic() + 60
-        while not told.exists() and time.monotonic() < deadline:
-            time.sleep(0.05)
-        time.sleep(0.2)  # until it is written to the end
-        address = json.loads(told.read_text(encoding="utf-8"))["address"]
+        address = address_in(told)
         worker = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--nthreads", "1", "--no-nanny"]
         processes.append(subprocess.Popen([*worker, *flags], **quiet))
         yield address

@@ -341,7 +341,7 @@ def test_the_thread_starts_by_itself_and_ends_with_the_service(driver):
     automatic = AutomaticRelearning(one.engine, learn_and_tell, rest=0.01)
     automatic.start()
     one.feedback(*(judged(number) for number in range(8)))
-    assert done.wait(30)
+    assert done.wait(60)
     automatic.stop(lambda: None)
     assert automatic.n_done >= 1
     assert_sound(one)

@@ -179,9 +179,9 @@ def test_it_learns_from_all_feedback_by_itself_and_stops_while_it_does(folder):
     one = Process("model.json", "--relearn-every", "0.1", "--influence", "0", cwd=folder)
     with Client(one.url, retries=0) as client:
         client.feedback([msgspec.to_builtins(judged(number)) for number in range(12)])
-        for _ in range(300):
-            if (versions := client.versions())["versions"][0]["reason"] == "relearn":
-                break
+        stop_at = time.monotonic() + PATIENCE
+        while (versions := client.versions())["versions"][0]["reason"] != "relearn":
+            assert time.monotonic() < stop_at, "it did not learn by itself"
             time.sleep(0.1)
         assert versions["champion"] == versions["latest"] == 3
         assert "genm_relearned_total 1" in httpx.get(f"{one.url}/metrics").text
