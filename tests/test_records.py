@@ -136,6 +136,7 @@ def test_equality_looks_at_the_content_alone() -> None:
     assert copy.deepcopy(RUN) == replace(RUN, name="other") == pickle.loads(pickle.dumps(RUN)) == RUN
 
 
+@pytest.mark.needs("pandas")
 def test_frames_have_the_rows_of_the_record() -> None:
     assert RUN.to_pandas().to_dict("list") == {
         "query_id": ["q1", "q1", "q1", "q3"],

@@ -120,7 +120,11 @@ def test_init_writes_an_example_for_every_engine(genm, tmp_path, engine):
         (("pull.toml", "--set", "dept=1"), "found 'dept'"),
         (("pull.toml", "--password", "hunter2"), "expected no secret"),
         (("pull.toml", "--api-key", "hunter2"), "expected no secret"),
-        (("pull.toml", "--engine", "solr", "--address", "localhost:8983"), "address: expected a URL"),
+        pytest.param(
+            ("pull.toml", "--engine", "solr", "--address", "localhost:8983"),
+            "address: expected a URL",
+            marks=pytest.mark.needs("httpx"),
+        ),
         (("pull.toml", "--queries", "missing.tsv"), "missing.tsv"),
         (
             ("pull.toml", "--ranker", "dense=SELECT id, $vector LIMIT $depth"),

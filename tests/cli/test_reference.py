@@ -129,6 +129,8 @@ def test_every_variable_is_one_that_is_read(page):
     assert set(re.findall(r'environ(?:\.get\(|\[)"(GENM_\w+)"', source)) <= set(named)
 
 
+@pytest.mark.needs("httpx")
+@pytest.mark.needs("starlette")
 def test_the_page_names_the_python_call_of_every_command(page):
     """Each call is there, and public: in the `__all__` of its package, or a method of a class that is."""
     part = page.partition("## The same in Python\n")[2].partition("\n## ")[0]

@@ -95,6 +95,7 @@ def test_an_access_shows_and_leaks_no_secret():
 
 
 @pytest.mark.parametrize("address", ["localhost:9200", "ftp://x", "", "https://", "example.org"])
+@pytest.mark.needs("httpx")
 def test_an_address_is_never_guessed(address):
     with pytest.raises(InputError, match="address: expected"):
         connect(engine="solr", address=address, index="a")
@@ -106,6 +107,7 @@ def test_a_secret_given_as_it_is_is_refused_in_python_too():
     assert SECRET not in str(caught.value)
 
 
+@pytest.mark.needs("httpx")
 def test_references_are_resolved_for_the_engine(monkeypatch):
     monkeypatch.setenv("SEARCH_PASSWORD", SECRET)
     monkeypatch.setenv("SEARCH_HEADER", "h-1")
@@ -126,6 +128,7 @@ def test_unknown_engines_and_options_are_named():
         connect(engine="solr", address="http://x", index="a", tineout=3)
 
 
+@pytest.mark.needs("httpx")
 def test_certificates_are_checked_before_anything_is_sent(tmp_path):
     with pytest.raises(InputError, match=r"expected the file .*ca\.pem; found none"):
         connect(engine="solr", address="https://x", index="a", ca=str(tmp_path / "ca.pem"))

@@ -8,6 +8,7 @@ Exit codes: 0 done; 2 the input or the call is at fault (one line on standard er
 
 import errno
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -274,6 +275,7 @@ def exit_code(work: Callable[[], object]) -> int:
     except CallError as error:
         where = error.ctx.command_path if getattr(error, "ctx", None) else "genm"
         text = error.format_message().replace("Value error, ", "").rstrip()
+        text = re.sub(r"\S{200,}", lambda word: f"{word[0][:100]}...", text)  # typer repeats words in full
         return _fault("usage", f"{text}{'' if text.endswith(('.', '?')) else '.'} See: {where} --help")
     except OutputClosedError:
         _drop_output()

@@ -1,6 +1,7 @@
 import random
 import sqlite3
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 
 import pytest
 from export.cases import ExportError, model, own_fusion, simulated
@@ -31,14 +32,11 @@ def lists(seed: int) -> list[dict[str, float]]:
 
 
 def answer(given: Sequence[Mapping[str, float]], statement: str) -> dict[str, float]:
-    connection = sqlite3.connect(":memory:")
-    for name, scores in zip(("one", "two"), given, strict=True):
-        connection.execute(f"CREATE TABLE {name} (id TEXT, score REAL)")
-        connection.executemany(f"INSERT INTO {name} VALUES (?, ?)", scores.items())
-    try:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        for name, scores in zip(("one", "two"), given, strict=True):
+            connection.execute(f"CREATE TABLE {name} (id TEXT, score REAL)")
+            connection.executemany(f"INSERT INTO {name} VALUES (?, ?)", scores.items())
         return dict(connection.execute(statement).fetchall())
-    finally:
-        connection.close()
 
 
 @pytest.mark.parametrize("normalizer", NORMALIZERS, ids=lambda n: n.kind)
@@ -65,13 +63,14 @@ def test_single_precision_cannot_be_compared_there() -> None:
 def test_text_is_searched_by_fts5() -> None:
     settings = {**SCORES, "bm25.type": "text", "bm25.table": "texts", "bm25.field": "text"}
     statement = export_model(model(Normalizer("none")), "sqlite", settings=settings).text
-    connection = sqlite3.connect(":memory:")
-    connection.execute("CREATE VIRTUAL TABLE texts USING fts5(id UNINDEXED, text)")
-    rows = [("a", "red cars"), ("b", "red red boats"), ("c", "blue sky")]
-    connection.executemany("INSERT INTO texts VALUES (?, ?)", rows)
-    connection.execute("CREATE TABLE two (id TEXT, score REAL)")
-    found = dict(connection.execute(statement, ('"red" OR "cars"',)).fetchall())
-    alone = dict(connection.execute("SELECT id, -bm25(texts) FROM texts WHERE text MATCH 'red OR cars'").fetchall())
+    alone_in_fts5 = "SELECT id, -bm25(texts) FROM texts WHERE text MATCH 'red OR cars'"
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute("CREATE VIRTUAL TABLE texts USING fts5(id UNINDEXED, text)")
+        rows = [("a", "red cars"), ("b", "red red boats"), ("c", "blue sky")]
+        connection.executemany("INSERT INTO texts VALUES (?, ?)", rows)
+        connection.execute("CREATE TABLE two (id TEXT, score REAL)")
+        found = dict(connection.execute(statement, {"1": '"red" OR "cars"'}).fetchall())
+        alone = dict(connection.execute(alone_in_fts5).fetchall())
     assert found == pytest.approx({doc: 0.35 * score for doc, score in alone.items()})
     connection.close()
 
