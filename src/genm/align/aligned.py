@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -125,7 +126,15 @@ def select_rankers(aligned: Aligned, names: Sequence[str]) -> Aligned:
             f"rankers: expected different ones out of {', '.join(aligned.rankers)}; found {list(names)!r}."
         )
     columns = [aligned.rankers.index(name) for name in names]
-    kept = np.asarray(aligned.retrieved[:, columns].any(axis=1), np.bool_)
+    return keep_rows(aligned, np.asarray(aligned.retrieved[:, columns].any(axis=1), np.bool_), columns)
+
+
+def keep_rows(aligned: Aligned, kept: NDArray[np.bool_], columns: Sequence[int]) -> Aligned:
+    """Return the marked rows, and of their scores these columns; the other judged documents are not retrieved.
+
+    Without columns, what is left serves to measure a score that is computed for each row.
+    """
+    rows = np.flatnonzero(kept)
     query = np.repeat(np.arange(len(aligned.queries)), np.diff(aligned.starts))
     lost = ~kept & (aligned.relevance != UNJUDGED)
     old = np.repeat(np.arange(len(aligned.queries)), np.diff(aligned.unretrieved_starts))
@@ -134,20 +143,26 @@ def select_rankers(aligned: Aligned, names: Sequence[str]) -> Aligned:
         np.concatenate((aligned.unretrieved, aligned.relevance[lost])),
         len(aligned.queries),
     )
+
+    def part_of(table: NDArray[Any]) -> NDArray[Any]:
+        if len(columns) < 2:  # rows of all columns would be copied for nothing
+            return np.ascontiguousarray(table[:, columns][rows])
+        return table.take(rows, axis=0).take(columns, axis=1)
+
     return replace(
         aligned,
-        rankers=tuple(names),
+        rankers=tuple(aligned.rankers[k] for k in columns),
         starts=offsets(per_query(kept, aligned.starts)),
-        doc=aligned.doc[kept],
-        raw=np.ascontiguousarray(aligned.raw[:, columns][kept]),
-        retrieved=np.ascontiguousarray(aligned.retrieved[:, columns][kept]),
-        scores=np.ascontiguousarray(aligned.scores[:, columns][kept]),
+        doc=aligned.doc[rows],
+        raw=part_of(aligned.raw),
+        retrieved=part_of(aligned.retrieved),
+        scores=part_of(aligned.scores),
         normalizers=tuple(aligned.normalizers[k] for k in columns),
         depths=tuple(aligned.depths[k] for k in columns),
-        relevance=aligned.relevance[kept],
+        relevance=aligned.relevance[rows],
         unretrieved_starts=unretrieved_starts,
         unretrieved=unretrieved,
-        probability=None if aligned.probability is None else aligned.probability[kept],
+        probability=None if aligned.probability is None else aligned.probability[rows],
     )
 
 

@@ -70,8 +70,9 @@ def _tied(raw: NDArray[np.float64], ranks: NDArray[np.int32], starts: NDArray[np
     if not len(found):
         return 0.0
     query = np.repeat(np.arange(len(starts) - 1), np.diff(starts))[found]
-    order = np.lexsort((ranks[found], query))
-    scores, query = raw[found][order], query[order]
+    n_found = np.bincount(query)
+    scores = np.empty(len(found))  # list after list, by rank
+    scores[np.repeat(np.cumsum(n_found) - n_found, n_found) + ranks[found] - 1] = raw[found]
     equal = (scores[1:] == scores[:-1]) & (query[1:] == query[:-1])
     tied = np.zeros(len(found), np.bool_)
     tied[1:] |= equal
