@@ -6,10 +6,11 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from genm._math.linear_algebra import times
+from genm._math.scaling import rank_lists
 from genm._math.significance import student_interval
 from genm._typing import Floats, Ints
 from genm.align import Aligned, renormalize
-from genm.evaluate import Measure, evaluate_aligned, parse_measure
+from genm.evaluate import AlignedEvaluator, Measure, evaluate_aligned, parse_measure
 from genm.evidence import (
     BEST_SINGLE,
     CRITERION,
@@ -22,7 +23,6 @@ from genm.evidence import (
     Outcome,
     counted,
     ranker_ids,
-    single_table,
 )
 from genm.formatting import between, n_queries, p_value, signed
 from genm.fuse import rule_scores
@@ -102,11 +102,12 @@ def measure_systems(
     points = [Measure("IPrec", recall=recall, rel=level) for recall in LEVELS]
     measures = (*dict.fromkeys((evidence.measure, *shown)), *points)
     part = aligned if len(positions) == len(aligned.queries) else aligned.select(positions)
-    values: dict[str, Floats] = {}
+    evaluator, values = AlignedEvaluator(part, measures), dict[str, Floats]()
+    ranks = rank_lists(part.raw, part.retrieved, part.starts)
     n_rankers, steps = len(part.rankers), len(part.rankers) + 4
-    for done, (own, name) in enumerate(zip(ranker_ids(part.rankers), part.rankers, strict=True)):
-        progress("measuring", done, steps)
-        values[own] = single_table(part, name, measures)
+    for k, own in enumerate(ranker_ids(part.rankers)):
+        progress("measuring", k, steps)
+        values[own] = evaluator.values_of_list(ranks, k)
     blends = {
         UNIFORM: np.full(n_rankers, 1.0 / n_rankers),
         RRF: rule_scores(part, "rrf"),
@@ -114,7 +115,7 @@ def measure_systems(
     }
     for done, (own, blend) in enumerate(blends.items(), n_rankers):
         progress("measuring", done, steps)
-        values[own] = evaluate_aligned(part, blend, measures).values
+        values[own] = evaluator.values(blend)
     values[BEST_SINGLE] = values[ranker_ids([evidence.best_name])[0]]
     fold, values[LEARNED] = evidence.held_out.fold[positions], np.zeros_like(values[UNIFORM])
     for f in range(len(evidence.held_out.weights)):
