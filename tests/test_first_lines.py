@@ -9,12 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import ir_measures
-import pandas as pd
 import pytest
-import sklearn.base
-from ir_measures import AP, nDCG
-from sklearn.model_selection import ParameterGrid
 
 import genm
 from genm.errors import InputError
@@ -23,6 +18,12 @@ from genm.evidence import HeldOut
 from genm.export import export_model
 from genm.interop import to_pandas, to_polars
 from genm.learn import AutoFuser, Fuser, NewtonFuser
+
+ir_measures = pytest.importorskip("ir_measures", reason="ir-measures is not installed")
+pd = pytest.importorskip("pandas", reason="pandas is not installed")
+sklearn = pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+pytest.importorskip("sklearn.model_selection")
+AP, nDCG, ParameterGrid = ir_measures.AP, ir_measures.nDCG, sklearn.model_selection.ParameterGrid
 
 N_QUERIES = 12
 

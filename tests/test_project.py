@@ -9,9 +9,10 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-import yaml
 
 import genm
+
+yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"

@@ -6,10 +6,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
-import yaml
 
 from genm.cli.serve import command
 from genm.version import __version__
+
+yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 
