@@ -25,7 +25,7 @@ from genm.evidence import (
     ranker_ids,
 )
 from genm.formatting import between, n_queries, p_value, signed
-from genm.fuse import rule_scores
+from genm.fuse import add_reciprocal_ranks
 from genm.learn.objectives import with_level
 from genm.model import Model
 from genm.progress import Progress, silent
@@ -110,7 +110,7 @@ def measure_systems(
         values[own] = evaluator.values_of_list(ranks, k)
     blends = {
         UNIFORM: np.full(n_rankers, 1.0 / n_rankers),
-        RRF: rule_scores(part, "rrf"),
+        RRF: add_reciprocal_ranks(ranks),
         TRAINED: np.array(model.weights),
     }
     for done, (own, blend) in enumerate(blends.items(), n_rankers):
