@@ -132,8 +132,22 @@ class Engine:
         self.n_commits = 0
 
     def start(self, model: Model | None = None, rules: Rules | None = None) -> None:
-        """Open the store, begin its log with the model if it is empty, and start to write."""
-        self.store.open()
+        """Open the store, begin its log with the model if it is empty, and start to write.
+
+        If this fails, the store is closed again.
+        """
+        try:
+            self.store.open()
+            self._begin(model, rules)
+            self._thread = threading.Thread(target=self._run, name="genm-writer", daemon=True)
+            self._thread.start()
+            self.store.follow(self.refresh)
+        except BaseException:
+            self.stop()
+            raise
+
+    def _begin(self, model: Model | None, rules: Rules | None) -> None:
+        """Load what the store holds, or begin its log."""
         with self.store.transaction() as session:
             if session.head() is None:
                 if model is None:
@@ -151,9 +165,6 @@ class Engine:
         self.lessons = Lessons(self._learner.model, self._learner.rules)
         self.model, self.rules = self._learner.model, self._learner.rules
         self.status = self._status()
-        self._thread = threading.Thread(target=self._run, name="genm-writer", daemon=True)
-        self._thread.start()
-        self.store.follow(self.refresh)
 
     def stop(self) -> None:
         """Finish what is under way, then close the store."""

@@ -428,9 +428,11 @@ class SqliteStore(Store):
                     session.rows(statement)
                 session.rows("INSERT OR IGNORE INTO meta VALUES ('schema', ?)", str(SCHEMA_VERSION))
                 self.check_schema(session)
-        except (sqlite3.Error, UnicodeDecodeError) as error:  # the second from a damaged schema
+        except BaseException as error:
             self.close()
-            raise StoreError(f"{self.place}: expected a store that can be written; {error}.") from error
+            if isinstance(error, sqlite3.Error | UnicodeDecodeError):  # the second from a damaged schema
+                raise StoreError(f"{self.place}: expected a store that can be written; {error}.") from error
+            raise
 
     def _refuse_other_database(self) -> None:
         """Refuse a database of another program before anything is written to it."""
@@ -439,7 +441,6 @@ class SqliteStore(Store):
         with closing(sqlite3.connect(self.path, timeout=30.0)) as connection:
             tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if tables and not {"meta", "events", "versions"} <= tables:
-            self.close()
             raise StoreError(
                 f"{self.place}: expected a store of genm serve, or a new file; found another SQLite database. Name "
                 "another file."
@@ -462,9 +463,13 @@ class SqliteStore(Store):
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self.path, timeout=10.0, isolation_level=None, check_same_thread=False)
-        connection.execute("PRAGMA journal_mode=WAL")
-        connection.execute("PRAGMA synchronous=FULL")
-        connection.execute("PRAGMA fullfsync=ON")
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute("PRAGMA synchronous=FULL")
+            connection.execute("PRAGMA fullfsync=ON")
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     def close(self) -> None:
