@@ -152,7 +152,7 @@ requests: $(VENV)/.tested  ## send the service requests made from its descriptio
 	@GENM_TESTS_SCHEMA_CASES=$(or $(CASES),2500) $(BIN)/python -m pytest -q -s tests/serve/test_openapi.py
 	@GENM_TESTS_MACHINES=$(or $(MACHINES),300) $(BIN)/python -m pytest -q tests/serve/test_state_machine.py
 
-bench: $(VENV)/.tested  ## run the benchmarks beside their peers
+bench: $(VENV)/.tested  ## measure speed beside the peers; the last lines are a table of all bars
 	@$(PIP) install -q -c constraints.txt --group bench
 	@$(BIN)/python -m benchmarks
 

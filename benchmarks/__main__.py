@@ -1,24 +1,50 @@
-"""Run the benchmarks named on the command line, or all of them; the last lines are a table of all bars."""
+"""Run benchmarks, each in a process of its own; the last lines are a table of all bars of speed.
 
-import importlib
+Without a name it runs those that hold a bar and take minutes on one machine (`QUICK`), with `--all` every one of
+them: studies of quality take hours, and tables 32 GB of disk. Options of a benchmark itself are for
+`python -m benchmarks.NAME`.
+"""
+
+import argparse
+import os
 import pkgutil
+import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import benchmarks
 from benchmarks import _bars
 
+QUICK = ("startup", "kernels", "read", "align", "report", "many_rankers", "explain", "evaluate", "serve")
 
-def main() -> None:
+
+def main() -> int:
     known = sorted(m.name for m in pkgutil.iter_modules(benchmarks.__path__) if not m.name.startswith("_"))
-    wanted = sys.argv[1:] or known
-    unknown = sorted(set(wanted) - set(known))
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"some of {', '.join(known)}")
+    parser.add_argument("--all", action="store_true", help="every benchmark: this takes hours")
+    options = parser.parse_args()
+    unknown = sorted(set(options.names) - set(known))
     if unknown:
-        sys.exit(f"unknown benchmark {', '.join(unknown)}; known are {', '.join(known)}")
-    for name in wanted:
-        print(f"== {name}", flush=True)
-        sys.argv = [name]
-        importlib.import_module(f"benchmarks.{name}").main()
-    _bars.print_table()
+        parser.error(f"unknown benchmark {', '.join(unknown)}; known are {', '.join(known)}")
+    failed = []
+    with tempfile.TemporaryDirectory() as folder:
+        kept = Path(folder) / "bars.jsonl"
+        for name in known if options.all else options.names or QUICK:
+            print(f"== {name}", flush=True)
+            done = subprocess.run(
+                [sys.executable, "-m", f"benchmarks.{name}"],
+                env={**os.environ, _bars.KEPT_IN: str(kept)},
+                check=False,
+            )
+            if done.returncode:
+                failed.append(name)
+        _bars.print_table(_bars.read(kept))
+    for name in failed:
+        print(f"benchmarks.{name} did not finish: its bars may be missing above")
+    return int(bool(failed))
 
 
-main()
+if __name__ == "__main__":
+    sys.exit(main())
