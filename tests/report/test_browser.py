@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from problems import made_up
 from report.examples import HOSTILE, example_report
-from report.visits import DESK
+from report.visits import DESK, Visit
 from reproduced import page_with_figures, two_collections
 
 from genm.align import align_runs
@@ -21,6 +21,7 @@ from genm.ids import Ids
 from genm.records import Qrels, ranked_run
 from genm.report.payload import pack
 from genm.report.queries import sliders_of
+from genm.report.render import report_page
 from genm.templating import decimals
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="needs Playwright's Python client")
@@ -33,6 +34,20 @@ def report():
     return example_report()
 
 
+@pytest.fixture(scope="module")
+def opened_once(browser, report, tmp_path_factory):
+    visit = Visit(browser, {})
+    yield visit.open(tmp_path_factory.mktemp("opened"), report_page(report))
+    visit.context.close()
+
+
+@pytest.fixture
+def opened(opened_once):
+    """The report, which is opened once for all tests that leave it as it is."""
+    yield opened_once
+    opened_once.check_clean()
+
+
 def slide(page, k, value):
     """Move a slider as the mouse does: set, then tell."""
     page.locator(f"#weight-{k}").evaluate(
@@ -42,8 +57,8 @@ def slide(page, k, value):
     page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
 
-def test_every_chart_is_drawn_and_named(visit, report):
-    page = visit(report).page
+def test_every_chart_is_drawn_and_named(opened, report):
+    page = opened.page
     for part in ("chart-weights", "curves", "lines", "ternary", "learning", "queries"):
         drawings = page.locator(f"#{part} svg.plot")
         assert drawings.count() == (len(report["rankers"]) if part == "lines" else 1), part
@@ -52,8 +67,7 @@ def test_every_chart_is_drawn_and_named(visit, report):
 
 
 @pytest.mark.parametrize("width", [390, 600, 700, 740, 800, 900, 1000, 1030, 1280])
-def test_a_query_has_a_readable_place_in_its_table_at_every_width(visit, report, width):
-    opened = visit(report)
+def test_a_query_has_a_readable_place_in_its_table_at_every_width(opened, width):
     page = opened.page
     page.set_viewport_size({"width": width, "height": 900})
     assert opened.fits()
@@ -203,8 +217,7 @@ def test_the_address_keeps_the_weights_to_the_last_digit(visit, report):
 
 
 @pytest.mark.parametrize("written", ["0.5,0.5", "1,x,0", "-1,1,1", "0,0,0", "%3Cimg%3E", ""])
-def test_an_address_that_holds_no_weights_changes_nothing(visit, report, written):
-    opened = visit(report)
+def test_an_address_that_holds_no_weights_changes_nothing(opened, report, written):
     opened.page.evaluate("(text) => { location.hash = '#try=' + text; }", written)
     opened.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
     assert opened.weights().tolist() == report["weights"]
@@ -415,10 +428,13 @@ def test_dark_and_light_follow_the_system_and_the_button(visit, report):
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_text_stands_out_from_its_background(visit, report, theme):
-    page = visit(report, color_scheme=theme).page
+def test_text_stands_out_from_its_background(opened, theme):
+    page = opened.page
+    page.emulate_media(color_scheme=theme)
     names = ("text", "muted", "accent", "good", "bad", "warn", "bg", "surface", "accent-soft", "mark", "warn-soft")
     light = lightness(page, [*names, *(f"s{k}" for k in range(8))])
+    page.emulate_media(color_scheme="null")
+    assert (light["bg"] > light["text"]) == (theme == "light")
 
     def contrast(word, ground):
         high, low = sorted((light[word], light[ground]), reverse=True)
