@@ -38,8 +38,20 @@ NUMBERS = (
 )
 """Tests that hold numbers which a processor could change: they also run with kernels for an older one."""
 
+TOGETHER = (
+    "connect/",
+    "export/",
+    "interop/",
+    "reproduce/",
+    "serve/test_postgresql.py",
+    "serve/test_relearning.py",
+    "serve/test_state_machine.py",
+)
+"""Tests that load large libraries, start PostgreSQL or share the experiment: one process of pytest runs them."""
+
 
 def pytest_configure(config):
+    gc.disable()  # until everything is collected: what comes until then is there to stay
     # As in the Makefile: dozens of processes are started, and each would compile the modules it loads for itself.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
@@ -55,10 +67,15 @@ def pytest_collection_finish():
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)
+    gc.enable()
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items):
     here = Path(__file__).parent
+    # pytest-xdist gives the first tests to the first process; the order is random otherwise
+    together = tuple(f"{here.as_posix()}/{name}" for name in TOGETHER)
+    items.sort(key=lambda item: not item.path.as_posix().startswith(together))
     chosen = {here / name for name in NUMBERS}
     gone = sorted(str(path) for path in chosen if not path.is_file())
     assert not gone, f"tests/conftest.py lists tests that are gone: {gone}"
@@ -88,6 +105,23 @@ def own_folders(tmp_path_factory):
         patch.setenv("IR_DATASETS_HOME", str(base / "ir_datasets"))
         patch.setenv("MPLCONFIGDIR", str(base / "matplotlib"))
         patch.setenv("HAYSTACK_TELEMETRY_ENABLED", "False")
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_authority(tmp_path_factory):
+    """Trust one authority of some 130: HTTP clients read them all anew, in .03 s, for every connection."""
+    if find_spec("certifi") is None:
+        yield
+        return
+    import certifi
+
+    first, end, _ = Path(certifi.where()).read_text(encoding="utf-8").partition("-----END CERTIFICATE-----\n")
+    path = tmp_path_factory.mktemp("authority") / "first.pem"
+    path.write_text(first + end, encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(certifi, "where", lambda: str(path))
+        patch.setenv("SSL_CERT_FILE", str(path))
         yield
 
 
