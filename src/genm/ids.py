@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from genm._math.byte_search import load_word, reversed_bytes, store_word
 from genm._math.parallel import kernel, over_ranges, part
+from genm._math.text_numbers import Table, unite_texts
 
 _BLOCK = 1 << 16
 _PART = 1 << 14  # ids per hash table: small enough for a core's cache
@@ -58,10 +59,9 @@ class Ids:
 
     def take(self, codes: NDArray[np.integer]) -> "Ids":
         """Return the table of the ids at `codes`, in that order."""
-        codes = np.asarray(codes, np.int64)
         if len(codes) and not (codes.min() >= 0 and codes.max() < len(self)):
             raise IndexError(f"codes must lie in 0..{len(self) - 1}")
-        return _gathered(self.text, self.starts[:-1][codes], _lengths(self)[codes])
+        return _gathered(self.text, self.starts[:-1], _lengths(self), np.asarray(codes, np.int32))
 
 
 def encode(strings: Iterable[str]) -> tuple[Ids, NDArray[np.int32]]:
@@ -74,10 +74,14 @@ def intern(
     text: NDArray[np.uint8], at: NDArray[np.int64], length: NDArray[np.int32]
 ) -> tuple[Ids, NDArray[np.int32]]:
     """Return the table of distinct pieces text[at:at + length], by first appearance, and each piece's code."""
-    first = _first_equal(text, at, length)
-    codes, where = np.empty(len(first), np.int32), np.empty(len(first), np.int64)
-    where = where[: _number(first, codes, where)]
-    return _gathered(text, at[where], length[where]), codes
+    first, cuts = _first_equal(text, at, length), _blocks(len(at))
+    work, n_new = np.diff(cuts), np.zeros(len(cuts) - 1, np.int64)
+    over_ranges(lambda a, b: _count_new(first, cuts, n_new, a, b), work)
+    before = np.append(0, np.cumsum(n_new))
+    codes, where = np.empty(len(first), np.int32), np.empty(before[-1], np.int32)
+    over_ranges(lambda a, b: _number_new(first, cuts, before, codes, where, a, b), work)
+    over_ranges(lambda a, b: _number_others(first, cuts, codes, a, b), work)
+    return _gathered(text, at, length, where), codes
 
 
 def byte_order(ids: Ids) -> NDArray[np.int32]:
@@ -162,6 +166,10 @@ def unite(tables: Sequence[Ids]) -> tuple[Ids, list[NDArray[np.int32]]]:
     """Return one table of all ids in ascending order, and for each given table its codes in it."""
     if not tables:
         return Ids.of(()), []
+    if sum(map(len, tables)) > _PART:
+        found = unite_texts([Table(_plain(t.text), np.require(t.starts, np.int64, ("C", "W"))) for t in tables])
+        if found is not None:
+            return Ids(*found[0]), found[1]
     different, codes = intern(*_stacked(tables))
     order = byte_order(different)
     rank = np.empty(len(order), np.int32)
@@ -223,13 +231,17 @@ def _sort_keys(
     return keys
 
 
-def _gathered(text: NDArray[np.uint8], at: NDArray[np.int64], length: NDArray[np.int32]) -> Ids:
-    """Return the table of the pieces text[at:at + length]."""
-    starts = np.zeros(len(at) + 1, np.int64)
-    np.cumsum(length, out=starts[1:])
-    text, at = _plain(text), np.require(at, np.int64, ("C", "W"))
-    out, cuts = np.empty(starts[-1], np.uint8), _blocks(len(at))
-    over_ranges(lambda a, b: _copy(text, at, starts, out, cuts[a], cuts[b]), np.diff(cuts))
+def _gathered(
+    text: NDArray[np.uint8], at: NDArray[np.int64], length: NDArray[np.int32], chosen: NDArray[np.int32]
+) -> Ids:
+    """Return the table of the pieces text[at:at + length] that are chosen, in that order."""
+    text, chosen = _plain(text), np.require(chosen, np.int32, ("C", "W"))
+    at, length = np.require(at, np.int64, ("C", "W")), np.require(length, np.int32, ("C", "W"))
+    starts, cuts = np.zeros(len(chosen) + 1, np.int64), _blocks(len(chosen))
+    over_ranges(lambda a, b: _write_lengths(length, chosen, starts, cuts[a], cuts[b]), np.diff(cuts))
+    np.cumsum(starts, out=starts)
+    out = np.empty(starts[-1], np.uint8)
+    over_ranges(lambda a, b: _copy(text, at, chosen, starts, out, cuts[a], cuts[b]), np.diff(cuts))
     return Ids(out, starts)
 
 
@@ -322,22 +334,57 @@ def _write_keys(
 
 
 @kernel
-def _number(first: NDArray[np.int32], codes: NDArray[np.int32], where: NDArray[np.int64]) -> int:
-    """Give each distinct piece a number, write the number of every piece, and return how many there are."""
-    n = 0
-    for i in range(len(first)):
-        if first[i] == i:
-            codes[i], where[n] = n, i
-            n += 1
-        else:
+def _count_new(
+    first: NDArray[np.int32], cuts: NDArray[np.int64], n_new: NDArray[np.int64], low: int, high: int
+) -> None:
+    """Count, per block, the pieces that no equal one precedes."""
+    for block in range(low, high):
+        for i in range(cuts[block], cuts[block + 1]):
+            n_new[block] += first[i] == i
+
+
+@kernel
+def _number_new(
+    first: NDArray[np.int32],
+    cuts: NDArray[np.int64],
+    before: NDArray[np.int64],
+    codes: NDArray[np.int32],
+    where: NDArray[np.int32],
+    low: int,
+    high: int,
+) -> None:
+    """Give each distinct piece of some blocks a number; write it, and which piece it is."""
+    for block in range(low, high):
+        n = before[block]
+        for i in range(cuts[block], cuts[block + 1]):
+            if first[i] == i:
+                codes[i], where[n] = n, i
+                n += 1
+
+
+@kernel
+def _number_others(
+    first: NDArray[np.int32], cuts: NDArray[np.int64], codes: NDArray[np.int32], low: int, high: int
+) -> None:
+    """Write the number of every other piece: that of the first equal one."""
+    for i in range(cuts[low], cuts[high]):
+        if first[i] != i:
             codes[i] = codes[first[i]]
-    return n
+
+
+@kernel
+def _write_lengths(
+    length: NDArray[np.int32], chosen: NDArray[np.int32], starts: NDArray[np.int64], low: int, high: int
+) -> None:
+    for i in range(low, high):
+        starts[i + 1] = length[chosen[i]]
 
 
 @kernel
 def _copy(
     text: NDArray[np.uint8],
     at: NDArray[np.int64],
+    chosen: NDArray[np.int32],
     starts: NDArray[np.int64],
     out: NDArray[np.uint8],
     low: int,
@@ -346,7 +393,7 @@ def _copy(
     """Copy the pieces low:high; whole words may write into the pieces after them, which come later."""
     end = starts[high]
     for i in range(low, high):
-        shift = at[i] - starts[i]
+        shift = at[chosen[i]] - starts[i]
         j, stop = starts[i], starts[i + 1]
         while j < stop and j + _WORD <= end and j + _WORD + shift <= len(text):
             store_word(out, j, load_word(text, j + shift))
