@@ -181,6 +181,9 @@ def normalizers_for(
     normalize: Normalize, rankers: tuple[str, ...], raw: NDArray[np.float64], retrieved: NDArray[np.bool_]
 ) -> tuple[Normalizer, ...]:
     """Return each ranker's normaliser for these raw scores, (rows, rankers) with a mark where there is one."""
+    given: tuple[str | Normalizer, ...] = per_ranker("normalize", normalize, rankers)
+    if not any(kind in _KEEPS_SIGN for kind in given):
+        return normalizers_of(normalize, rankers)  # none of them asks for signs
     return normalizers_by_sign(normalize, rankers, negative_columns(raw, retrieved))
 
 

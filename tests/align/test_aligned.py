@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from judged_cases import judgments, qrels_of, run_of, tied_runs
 
 from genm.align import Aligned, align_runs, drop_rankers, renormalize, select_rankers
+from genm.align.aligned import per_query
 from genm.errors import InputError
 from genm.normalizers import Normalizer
 
@@ -128,3 +129,11 @@ def test_it_is_shown_on_one_line() -> None:
     kinds = "Normalizer('minmax'), Normalizer('rank'), Normalizer('none')"
     assert repr(three()) == f"<Aligned a, b, c, judged, {kinds}: 3 queries, 11 rows; 2 notes>"
     assert repr(align_runs([run_of(A)])).endswith(" not judged, Normalizer('minmax'): 3 queries, 6 rows>")
+
+
+def test_marks_of_many_rows_are_counted_as_those_of_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    marks, starts = np.random.default_rng(1).random(1000) < 0.3, np.array([0, 0, 10, 10, 700, 1000, 1000])
+    few = per_query(marks, starts)
+    monkeypatch.setattr("genm.align.aligned._MANY", 0)
+    assert per_query(marks, starts).tolist() == few.tolist()
+    assert per_query(np.repeat(marks, 2)[::2], starts).tolist() == few.tolist()

@@ -66,3 +66,25 @@ def test_coverage_agrees_with_sets(
             for b, other in enumerate(tops):
                 shares = [len(top[q] & other[q]) / len(top[q] | other[q]) for q in grades if top[q] | other[q]]
                 assert found.overlap[d, a, b] == pytest.approx(slow_mean(shares))
+
+
+def test_long_lists_agree_with_sets_at_every_depth() -> None:
+    rng = np.random.default_rng(3)
+    tables = [
+        {f"q{q}": {f"d{i}": float(rng.integers(40)) for i in rng.permutation(200)[:150]} for q in range(3)}
+        for _ in range(3)
+    ]
+    found = align_runs({f"r{k}": run_of(table) for k, table in enumerate(tables)}).coverage()
+    for d, depth in enumerate(found.depths):
+        tops = [
+            [set(sorted(own, key=lambda x, own=own: (own[x], x), reverse=True)[:depth]) for own in table.values()]
+            for table in tables
+        ]
+        for a, first in enumerate(tops):
+            for b, second in enumerate(tops):
+                shares = [len(x & y) / len(x | y) for x, y in zip(first, second, strict=True)]
+                assert found.overlap[d, a, b] == pytest.approx(slow_mean(shares))
+    for k, table in enumerate(tables):
+        values = [list(own.values()) for own in table.values()]
+        tied = sum(own.count(value) > 1 for own in values for value in own)
+        assert found.ties[k] == tied / sum(map(len, values))

@@ -260,3 +260,20 @@ def test_rules_beside_aligned_runs_are_refused(beside: dict[str, Any]) -> None:
     message = rf"{name}: expected None with runs that are aligned already.*align_runs"
     with pytest.raises(InputError, match=message):
         as_aligned(align_runs([run_of(BM25)]), **beside)
+
+
+@pytest.mark.parametrize("n", [20, 300, 3000])
+def test_long_lists_are_joined_as_sets_are(n: int) -> None:
+    """Few, some and many entries are sorted in different ways."""
+    rng = np.random.default_rng(n)
+    tables = [
+        {f"q{q}": {f"d{i}": float(i) for i in rng.permutation(2 * n)[:n].tolist()} for q in range(3)}
+        for _ in range(2)
+    ]
+    grades = {f"q{q}": {f"d{i}": 1 for i in rng.permutation(3 * n)[:9].tolist()} for q in range(3)}
+    aligned = align_runs({f"r{k}": run_of(table) for k, table in enumerate(tables)}, qrels_of(grades))
+    for q, rows in rows_of(aligned).items():
+        wanted = sorted({doc for table in tables for doc in table[q]}, reverse=True)
+        assert [doc for doc, _, _ in rows] == wanted
+        assert [scores for _, scores, _ in rows] == [[table[q].get(doc) for table in tables] for doc in wanted]
+        assert [grade for _, _, grade in rows] == [grades[q].get(doc) for doc in wanted]

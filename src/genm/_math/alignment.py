@@ -7,26 +7,29 @@ its row inside the query, or NOWHERE for a judged document that no ranker return
 
 import numpy as np
 
-from genm._math.parallel import kernel
-from genm._math.sorting import N_COUNTS, sort_pairs
-from genm._typing import Bools, Codes, Floats, Ints
+from genm._math.parallel import kernel, part
+from genm._typing import Bools, Codes, Floats, Ints, Words
 
 NOWHERE = -1
+
+_FEW = 24  # so many entries are sorted by insertion
+_MANY, _NARROW, _WIDEST = 1024, 8, 12  # bits of a digit of a code, for fewer entries and for so many
+_DIGITS = 4  # of the largest code
+_ENTRY_BITS, _ENTRY = np.uint64(32), np.uint64((1 << 32) - 1)
 
 
 @kernel
 def enter_codes(
-    starts: Ints, doc: Codes, code: Codes, place: Ints, at: Ints, after: Ints, low: int, high: int, entries: Codes
+    starts: Ints, doc: Codes, code: Codes, own: Ints, at: Ints, after: Ints, low: int, high: int, entries: Codes
 ) -> None:
     """Write the documents of one list, as codes of the common table, into entries[at[q]:after[q]].
 
-    place[query] is the list's query in the common order, or negative where it has none.
+    own[q] is the list's own number of the common query q, or negative where it has none.
     """
-    for query in range(low, high):
-        q = place[query]
-        if q < 0:
+    for q in range(low, high):
+        if own[q] < 0:
             continue
-        shift = starts[query] - at[q]
+        shift = starts[own[q]] - at[q]
         for entry in range(at[q], after[q]):
             entries[entry] = code[doc[entry + shift]]
 
@@ -51,37 +54,85 @@ def match_entries(
     longest = 1
     for q in range(low, high):
         longest = max(longest, bounds[q + 1] - bounds[q])
-    keys, items = np.empty(longest, np.uint64), np.empty(longest, np.int32)
-    spare_keys, spare_items = np.empty(longest, np.uint64), np.empty(longest, np.int32)
-    counts = np.empty(N_COUNTS, np.int64)
-    bits = 0
-    while (1 << bits) < n_codes:
-        bits += 1
+    keys, spare = np.empty(longest, np.uint64), np.empty(longest, np.uint64)
+    counts = np.empty((_DIGITS, 1 << _WIDEST), np.int32)
     for q in range(low, high):
         begin, n = bounds[q], bounds[q + 1] - bounds[q]
+        _sort_entries(entries[begin : begin + n], n_codes, keys, spare, counts)
+        rows, left, row, last = np.int64(0), np.int64(0), np.int64(NOWHERE), ~np.uint64(0)
+        n_held = np.uint64(judged[q] - begin)
         for i in range(n):
-            keys[i], items[i] = np.uint64(n_codes - 1 - entries[begin + i]), i
-        sort_pairs(keys, items, n, bits, spare_keys, spare_items, counts)
-        rows, left, row = 0, 0, NOWHERE
-        for i in range(n):
-            if i == 0 or keys[i] != keys[i - 1]:
+            place, code = keys[i] & _ENTRY, keys[i] >> _ENTRY_BITS
+            is_new = np.int64(
+                code != last
+            )  # without a branch: no processor predicts how many lists hold a document
+            last = code
+            rows += is_new
+            row = rows - 1 if row != NOWHERE or is_new else row
+            if place >= n_held and is_new:
                 # The sort is stable, so a group begins with its earliest list; judgments come last.
-                if begin + items[i] < judged[q]:
-                    row = rows
-                    codes[begin + row] = np.int32(n_codes - 1 - np.int64(keys[i]))
-                    rows += 1
-                else:
-                    row = NOWHERE
-                    left += 1
-            entries[begin + items[i]] = row
+                row = np.int64(NOWHERE)
+                rows -= 1
+                left += 1
+            if row != NOWHERE:
+                codes[begin + row] = np.int32(np.int64(n_codes - 1) - np.int64(code))
+            entries[begin + np.int64(place)] = row
         n_rows[q], n_left[q] = rows, left
+
+
+@part()
+def _sort_entries(entries: Codes, n_codes: int, keys: Words, spare: Words, counts: Codes) -> None:
+    """Write keys, in ascending order, of which the lowest 32 bits are an entry's place.
+
+    They sort by code downwards, equal codes by place. A radix sort that counts all digits in one pass.
+    """
+    n = len(entries)
+    if n <= _FEW:
+        for i in range(n):
+            key, j = (np.uint64(n_codes - 1 - entries[i]) << _ENTRY_BITS) | np.uint64(i), i - 1
+            while j >= 0 and keys[j] > key:
+                keys[j + 1] = keys[j]
+                j -= 1
+            keys[j + 1] = key
+        return
+    bits, most = 1, _WIDEST if n >= _MANY else _NARROW
+    while n_codes - 1 >> bits > 0:
+        bits += 1
+    n_digits = (bits + most - 1) // most
+    width = (bits + n_digits - 1) // n_digits
+    mask = (np.uint64(1) << np.uint64(width)) - np.uint64(1)
+    for digit in range(n_digits):
+        for value in range(1 << width):
+            counts[digit, value] = 0
+    for i in range(n):
+        code = np.uint64(n_codes - 1 - entries[i])
+        keys[i] = (code << _ENTRY_BITS) | np.uint64(i)
+        for digit in range(n_digits):
+            counts[digit, (code >> np.uint64(width * digit)) & mask] += np.int32(1)
+    source, target = keys, spare
+    for digit in range(n_digits):
+        total, own = np.int32(0), counts[digit]
+        for value in range(1 << width):
+            count = own[value]
+            own[value] = total
+            total += count
+        shift = _ENTRY_BITS + np.uint64(width * digit)
+        for i in range(n):
+            value = (source[i] >> shift) & mask
+            place = own[value]
+            own[value] = place + np.int32(1)
+            target[np.uint64(place)] = source[i]
+        source, target = target, source
+    if n_digits & 1:
+        for i in range(n):
+            keys[i] = source[i]
 
 
 @kernel
 def place_scores(
     starts: Ints,
     score: Floats,
-    place: Ints,
+    own: Ints,
     at: Ints,
     after: Ints,
     entries: Codes,
@@ -93,11 +144,10 @@ def place_scores(
     retrieved: Bools,
 ) -> None:
     """Write one ranker's scores into its column of (rows, K)."""
-    for query in range(low, high):
-        q = place[query]
-        if q < 0:
+    for q in range(low, high):
+        if own[q] < 0:
             continue
-        shift = starts[query] - at[q]
+        shift = starts[own[q]] - at[q]
         for entry in range(at[q], after[q]):
             row = row_starts[q] + entries[entry]
             raw[row, column] = score[entry + shift]
@@ -114,36 +164,76 @@ def place_codes(bounds: Ints, codes: Codes, row_starts: Ints, low: int, high: in
 
 
 @kernel
+def count_marks(marks: Bools, starts: Ints, low: int, high: int, counts: Ints) -> None:
+    """Count each query's marks."""
+    for q in range(low, high):
+        n = np.int64(0)
+        for i in range(starts[q], starts[q + 1]):
+            n += np.int64(marks[i])
+        counts[q] = n
+
+
+@kernel
 def count_shared(ranks: Codes, marks: Bools, starts: Ints, depths: Ints, shared: Floats, marked: Floats) -> None:
     """Average over the queries, at each depth, of the lists' overlap and of their share of marked rows.
 
-    Overlap is intersection over union. Queries for which a list (for overlap: both lists) is empty do not
-    count; without any other, the share is 0.
+    Depths rise. Overlap is intersection over union. Queries for which a list (for overlap: both lists) is empty do
+    not count; without any other, the share is 0.
     """
-    n_lists = ranks.shape[1]
-    both, known = np.zeros((n_lists, n_lists)), np.zeros(n_lists)
-    for d in range(len(depths)):
-        n_both, n_known = np.zeros((n_lists, n_lists)), np.zeros(n_lists)
-        for q in range(len(starts) - 1):
-            both[:] = 0.0
-            known[:] = 0.0
-            for row in range(starts[q], starts[q + 1]):
-                for a in range(n_lists):
-                    if 0 < ranks[row, a] <= depths[d]:
-                        known[a] += marks[row]
-                        for b in range(a + 1):
-                            both[a, b] += 0 < ranks[row, b] <= depths[d]
+    n_depths, n_lists = len(depths), ranks.shape[1]
+    level = np.empty(n_lists, np.int64)
+    n_both, n_known = np.zeros((n_depths, n_lists, n_lists)), np.zeros((n_depths, n_lists))
+    for q in range(len(starts) - 1):
+        both, known = np.zeros((n_depths, n_lists, n_lists)), np.zeros((n_depths, n_lists))
+        for row in range(starts[q], starts[q + 1]):
             for a in range(n_lists):
-                if both[a, a] > 0.0:
-                    marked[d, a] += known[a] / both[a, a]
-                    n_known[a] += 1.0
+                level[a] = n_depths
+                if 0 < ranks[row, a] <= depths[n_depths - 1]:
+                    d = 0
+                    while ranks[row, a] > depths[d]:
+                        d += 1
+                    level[a] = d
+                    known[d, a] += marks[row]
+                    for b in range(a + 1):
+                        if level[b] < n_depths:
+                            both[max(d, level[b]), a, b] += 1.0
+        for d in range(n_depths):
+            for a in range(n_lists):
+                if d > 0:  # a depth holds what the lower ones hold
+                    known[d, a] += known[d - 1, a]
+                    for b in range(a + 1):
+                        both[d, a, b] += both[d - 1, a, b]
+                if both[d, a, a] > 0.0:
+                    marked[d, a] += known[d, a] / both[d, a, a]
+                    n_known[d, a] += 1.0
                 for b in range(a + 1):
-                    union = both[a, a] + both[b, b] - both[a, b]
+                    union = both[d, a, a] + both[d, b, b] - both[d, a, b]
                     if union > 0.0:
-                        shared[d, a, b] += both[a, b] / union
-                        n_both[a, b] += 1.0
+                        shared[d, a, b] += both[d, a, b] / union
+                        n_both[d, a, b] += 1.0
+    for d in range(n_depths):
         for a in range(n_lists):
-            marked[d, a] /= max(n_known[a], 1.0)
+            marked[d, a] /= max(n_known[d, a], 1.0)
             for b in range(a + 1):
-                shared[d, a, b] /= max(n_both[a, b], 1.0)
+                shared[d, a, b] /= max(n_both[d, a, b], 1.0)
                 shared[d, b, a] = shared[d, a, b]
+
+
+@kernel
+def count_tied(raw: Floats, ranks: Codes, starts: Ints, low: int, high: int, n_tied: Ints, n_found: Ints) -> None:
+    """Count, per query and list, the documents, and those with the score of another one of the list."""
+    longest = 1
+    for q in range(low, high):
+        longest = max(longest, starts[q + 1] - starts[q])
+    scores = np.empty(longest)  # by rank
+    for q in range(low, high):
+        for k in range(ranks.shape[1]):
+            n = 0
+            for row in range(starts[q], starts[q + 1]):
+                if ranks[row, k] > 0:
+                    scores[ranks[row, k] - 1] = raw[row, k]
+                    n += 1
+            for i in range(n):
+                after = i + 1 < n and scores[i + 1] == scores[i]
+                n_tied[q, k] += after or (i > 0 and scores[i - 1] == scores[i])
+            n_found[q, k] = n

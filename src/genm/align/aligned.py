@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genm import display
+from genm._math.alignment import count_marks
+from genm._math.parallel import over_ranges
 from genm._math.scaling import scale_lists
 from genm.align.coverage import Coverage, coverage_of
 from genm.errors import InputError
@@ -17,6 +19,7 @@ from genm.records import Note, check_kind, contents
 
 UNJUDGED = np.int32(-(2**31))
 """The value of an unjudged document in `Aligned.relevance`."""
+_MANY = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,8 +93,11 @@ class Aligned:
             probability=None if self.probability is None else self.probability[rows],
         )
 
-    def coverage(self) -> Coverage:
-        """Return what the rankers and the judgments cover, and the scales of the scores."""
+    def coverage(self, ranks: NDArray[np.int32] | None = None) -> Coverage:
+        """Return what the rankers and the judgments cover, and the scales of the scores.
+
+        `ranks` are those of the rankers' lists, where they are known: (rows, K), 0 where `retrieved` is False.
+        """
         return coverage_of(
             rankers=self.rankers,
             starts=self.starts,
@@ -99,6 +105,7 @@ class Aligned:
             retrieved=self.retrieved,
             judged=self.relevance != UNJUDGED if self.labelled else None,
             n_relevant=self.n_relevant(),
+            ranks=ranks,
         )
 
 
@@ -130,10 +137,7 @@ def select_rankers(aligned: Aligned, names: Sequence[str]) -> Aligned:
 
 
 def keep_rows(aligned: Aligned, kept: NDArray[np.bool_], columns: Sequence[int]) -> Aligned:
-    """Return the marked rows, and of their scores these columns; the other judged documents are not retrieved.
-
-    Without columns, what is left serves to measure a score that is computed for each row.
-    """
+    """Return the marked rows, and of their scores these columns; the other judged documents are not retrieved."""
     rows = np.flatnonzero(kept)
     query = np.repeat(np.arange(len(aligned.queries)), np.diff(aligned.starts))
     lost = ~kept & (aligned.relevance != UNJUDGED)
@@ -183,7 +187,12 @@ def offsets(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def per_query(marks: NDArray[np.bool_], starts: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return how many of each query's rows are marked."""
-    return np.diff(offsets(marks.astype(np.int64))[starts])
+    if len(marks) < _MANY:  # sooner done than a kernel is loaded
+        return np.diff(offsets(marks.astype(np.int64))[starts])
+    marks, starts = np.require(marks, np.bool_, ("C", "W")), np.require(starts, np.int64, ("C", "W"))
+    counts = np.empty(len(starts) - 1, np.int64)
+    over_ranges(lambda low, high: count_marks(marks, starts, low, high, counts), np.diff(starts))
+    return counts
 
 
 def grouped_grades(

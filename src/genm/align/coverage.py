@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.alignment import count_shared
+from genm._math.alignment import count_shared, count_tied
+from genm._math.parallel import over_ranges
 from genm._math.scaling import rank_lists
 
 DEPTHS = (5, 10, 20, 100)
@@ -42,10 +43,12 @@ def coverage_of(
     retrieved: NDArray[np.bool_],
     judged: NDArray[np.bool_] | None,
     n_relevant: NDArray[np.int64],
+    ranks: NDArray[np.int32] | None = None,
 ) -> Coverage:
     """Return the coverage of aligned arrays; call it as `Aligned.coverage`."""
     n_queries, n_rankers = len(starts) - 1, len(rankers)
-    ranks = rank_lists(raw, retrieved, starts)
+    if ranks is None:
+        ranks = rank_lists(raw, retrieved, starts)
     shared = np.zeros((len(DEPTHS), n_rankers, n_rankers))
     known = np.zeros((len(DEPTHS), n_rankers))
     marks = np.zeros(len(raw), np.bool_) if judged is None else judged
@@ -60,24 +63,17 @@ def coverage_of(
         judged=None if judged is None else known,
         overlap=shared,
         missing=1.0 - retrieved.sum(axis=0) / n_rows,
-        ties=np.array([_tied(raw[:, k], ranks[:, k], starts) for k in range(n_rankers)]),
+        ties=_tied(raw, ranks, starts),
         scales=np.array([_scale(raw[retrieved[:, k], k]) for k in range(n_rankers)]),
     )
 
 
-def _tied(raw: NDArray[np.float64], ranks: NDArray[np.int32], starts: NDArray[np.int64]) -> float:
-    found = np.flatnonzero(ranks)
-    if not len(found):
-        return 0.0
-    query = np.repeat(np.arange(len(starts) - 1), np.diff(starts))[found]
-    n_found = np.bincount(query)
-    scores = np.empty(len(found))  # list after list, by rank
-    scores[np.repeat(np.cumsum(n_found) - n_found, n_found) + ranks[found] - 1] = raw[found]
-    equal = (scores[1:] == scores[:-1]) & (query[1:] == query[:-1])
-    tied = np.zeros(len(found), np.bool_)
-    tied[1:] |= equal
-    tied[:-1] |= equal
-    return float(tied.mean())
+def _tied(raw: NDArray[np.float64], ranks: NDArray[np.int32], starts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return, for each list, the share of documents with the score of another one of the same query."""
+    n_tied = np.zeros((len(starts) - 1, ranks.shape[1]), np.int64)
+    n_found = np.zeros_like(n_tied)
+    over_ranges(lambda low, high: count_tied(raw, ranks, starts, low, high, n_tied, n_found), np.diff(starts))
+    return np.asarray(n_tied.sum(axis=0) / np.maximum(n_found.sum(axis=0), 1))
 
 
 def _scale(scores: NDArray[np.float64]) -> tuple[float, float, float]:

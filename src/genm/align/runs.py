@@ -1,6 +1,7 @@
 """Align K runs, and judgments if given, on the same queries and documents."""
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
@@ -28,6 +29,7 @@ Depths: TypeAlias = int | Mapping[str, int | None] | Sequence[int | None] | None
 
 _TASK = "aligning"
 _STEPS = 5
+_BLOCK = 1 << 15  # rows of some queries that are worked on together
 
 
 def align_runs(
@@ -65,17 +67,16 @@ def align_runs(
     docs, codes = unite([r.docs for r in given.values()] + ([] if qrels is None else [qrels.docs]))
     progress(_TASK, 1, _STEPS)
     lists = [
-        _list(run, code, place, depth)
+        _list(run, code, place, len(queries), depth)
         for run, code, place, depth in zip(given.values(), codes, places, depths, strict=False)
     ]
     if qrels is not None:
-        lists.append(_list(qrels, codes[-1], np.arange(len(queries)), None))
-    joined = _join(lists, len(given), len(queries), len(docs))
+        lists.append(_list(qrels, codes[-1], np.arange(len(queries)), len(queries), None))
+    joined = _join(lists, len(given), len(docs))
     progress(_TASK, 3, _STEPS)
     raw = np.zeros((len(joined.doc), len(given)))
     retrieved = np.zeros(raw.shape, np.bool_)
-    for k, run in enumerate(given.values()):
-        _place(joined, lists[k], run.score, k, raw, retrieved)
+    _place(joined, lists, [run.score for run in given.values()], raw, retrieved)
     relevance, unretrieved_starts, unretrieved, probability = _grades(joined, qrels, len(queries))
     progress(_TASK, 4, _STEPS)
     normalizers = normalizers_for(normalize, rankers, raw, retrieved)
@@ -131,21 +132,23 @@ class _List:
     starts: NDArray[np.int64]
     doc: NDArray[np.int32]
     code: NDArray[np.int32]
-    place: NDArray[np.int64]
+    own: NDArray[np.int64]
+    """The list's own number of each common query, or -1."""
     depth: int | None
 
-    def lengths(self, n_queries: int) -> NDArray[np.int64]:
-        own = np.diff(self.starts)
-        if self.depth is not None:
-            own = np.minimum(own, self.depth)
-        lengths = np.zeros(n_queries, np.int64)
-        lengths[self.place[self.place >= 0]] = own[self.place >= 0]
-        return lengths
+    def lengths(self) -> NDArray[np.int64]:
+        """Return how many documents the list has for each common query."""
+        lengths = np.append(np.diff(self.starts), 0)[self.own]  # -1 finds the 0 at the end
+        return lengths if self.depth is None else np.minimum(lengths, self.depth)
 
 
-def _list(of: Run | Qrels, code: NDArray[np.int32], place: NDArray[np.int64], depth: int | None) -> _List:
+def _list(
+    of: Run | Qrels, code: NDArray[np.int32], place: NDArray[np.int64], n_queries: int, depth: int | None
+) -> _List:
     starts, doc = _plain(of.starts, np.int64), _plain(of.doc, np.int32)
-    return _List(starts, doc, _plain(code, np.int32), _plain(place, np.int64), depth)
+    own, known = np.full(n_queries, -1), np.flatnonzero(place >= 0)
+    own[place[known]] = known
+    return _List(starts, doc, _plain(code, np.int32), own, depth)
 
 
 def _plain(array: NDArray[T], dtype: type[T]) -> NDArray[T]:
@@ -163,66 +166,62 @@ class _Joined:
     """Row inside its query of every document of every list, list l of query q at at[l, q]:after[l, q]."""
 
 
-def _join(lists: Sequence[_List], n_rankers: int, n_queries: int, n_docs: int) -> _Joined:
-    lengths = np.stack([one.lengths(n_queries) for one in lists], axis=1)
+def _join(lists: Sequence[_List], n_rankers: int, n_docs: int) -> _Joined:
+    lengths = np.stack([one.lengths() for one in lists], axis=1)
     ends = np.cumsum(lengths.ravel()).reshape(lengths.shape)
     after = np.ascontiguousarray(ends.T)
     at = after - lengths.T
-    bounds = offsets(lengths.sum(axis=1))
+    bounds, n_queries = offsets(lengths.sum(axis=1)), len(lengths)
     judged = np.ascontiguousarray(at[n_rankers]) if len(lists) > n_rankers else bounds[1:].copy()
     entries = np.empty(bounds[-1], np.int32)
-    for number, one in enumerate(lists):
-        _enter(one, at[number], after[number], entries)
     codes = np.empty_like(entries)
     n_rows, n_left = np.zeros(n_queries, np.int64), np.zeros(n_queries, np.int64)
-    cost = np.diff(bounds)
-    over_ranges(
-        lambda low, high: alignment.match_entries(
-            bounds, judged, n_docs, low, high, entries, codes, n_rows, n_left
-        ),
-        cost,
-    )
+
+    def match(low: int, high: int) -> None:
+        for number, one in enumerate(lists):
+            alignment.enter_codes(
+                one.starts, one.doc, one.code, one.own, at[number], after[number], low, high, entries
+            )
+        alignment.match_entries(bounds, judged, n_docs, low, high, entries, codes, n_rows, n_left)
+
+    _over_blocks(match, bounds)
     starts = offsets(n_rows)
     doc = np.empty(starts[-1], np.int32)
+    cost = np.diff(bounds)
     over_ranges(lambda low, high: alignment.place_codes(bounds, codes, starts, low, high, doc), cost)
     return _Joined(starts, doc, at, after, entries)
 
 
-def _enter(one: _List, at: NDArray[np.int64], after: NDArray[np.int64], entries: NDArray[np.int32]) -> None:
-    over_ranges(
-        lambda low, high: alignment.enter_codes(
-            one.starts, one.doc, one.code, one.place, at, after, low, high, entries
-        ),
-        np.diff(one.starts),
-    )
+def _over_blocks(work: Callable[[int, int], None], starts: NDArray[np.int64]) -> None:
+    """Call `work(low, high)` over ranges of queries with so few rows that they stay in a core's cache."""
+    cuts = np.unique(np.searchsorted(starts, np.arange(0, starts[-1] + _BLOCK, _BLOCK)))
+    cuts[-1] = len(starts) - 1
+
+    def blocks(first: int, last: int) -> None:
+        for low, high in itertools.pairwise(cuts[first : last + 1].tolist()):
+            work(low, high)
+
+    over_ranges(blocks, np.diff(starts[cuts]))
 
 
 def _place(
     joined: _Joined,
-    one: _List,
-    score: NDArray[np.float64],
-    column: int,
+    lists: Sequence[_List],
+    scores: Sequence[NDArray[np.float64]],
     raw: NDArray[np.float64],
     retrieved: NDArray[np.bool_],
 ) -> None:
-    at, after, values = joined.at[column], joined.after[column], _plain(score, np.float64)
-    over_ranges(
-        lambda low, high: alignment.place_scores(
-            one.starts,
-            values,
-            one.place,
-            at,
-            after,
-            joined.entries,
-            joined.starts,
-            column,
-            low,
-            high,
-            raw,
-            retrieved,
-        ),
-        np.diff(one.starts),
-    )
+    """Write each ranker's scores into its column, all columns of some queries before the next ones."""
+    values = [_plain(score, np.float64) for score in scores]
+
+    def place(low: int, high: int) -> None:
+        for k, (one, score) in enumerate(zip(lists, values, strict=False)):
+            alignment.place_scores(
+                one.starts, score, one.own, joined.at[k], joined.after[k], joined.entries, joined.starts, k,
+                low, high, raw, retrieved,
+            )  # fmt: skip
+
+    _over_blocks(place, joined.starts)
 
 
 def _grades(
