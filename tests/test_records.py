@@ -243,3 +243,11 @@ def test_merged_judgments_keep_the_later_grade_and_where_it_comes_from() -> None
     empty = Qrels.from_dict({"q9": {}})
     assert merge_qrels(empty, before).to_dict() == {"q9": {}, **before.to_dict()}
     assert merge_qrels(before, empty).probability is None
+
+
+def test_both_zeros_are_ranked_by_doc_id_and_kept() -> None:
+    run = Run.from_dict({"q": {"c": 1.0}, "r": {"a": 0.0, "b": -0.0, "c": 0.0}})
+    assert repr(run["r"]) == "{'c': 0.0, 'b': -0.0, 'a': 0.0}"
+    assert run.given is not None
+    assert run.given.tolist() == [0, 2, 1, 0]
+    assert repr(run.in_given_order()["q"]) == "{'c': 1.0}"

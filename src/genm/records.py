@@ -400,29 +400,51 @@ def ranked_run(
     Costs one look at scores that already fall; ids are compared only where scores are equal. The run remembers the
     order of equal scores that it was given (`Run.given`).
     """
-    given = None
     state = ranked_as_given(starts, score)
-    settled = np.zeros(len(score), np.int32)
     if (state == 2).any():
-        order = rank_order(starts, score, settled)
+        order = rank_order(starts, score, np.zeros(len(score), np.int32))
         doc, score = doc[order], score[order]
-    if (state > 0).any():
-        same = score[1:] == score[:-1]
-        inner = starts[(starts > 0) & (starts < len(score))]
-        same[inner - 1] = False  # the last row of a query and the first of the next
-        tied = np.zeros(len(score), np.bool_)
-        tied[1:] |= same
-        tied[:-1] |= same
-        if tied.any():
-            codes, place = np.unique(doc[tied], return_inverse=True)
-            rank = np.empty(len(codes), np.int32)
-            rank[byte_order(docs.take(codes))] = np.arange(len(codes), dtype=np.int32)
-            settled[tied] = -rank[place]
-            order = rank_order(starts, score, settled)
-            doc, score = doc[order], score[order]
-            if (order[1:] < order[:-1]).any():
-                given = (order - np.repeat(starts[:-1], np.diff(starts))).astype(np.int32)
+    given = None
+    rows, segments = _rows_of(np.flatnonzero(state), starts)
+    order = _settled_ties(segments, doc[rows], score[rows], docs)
+    if (order[1:] < order[:-1]).any():
+        given = np.arange(len(doc), dtype=np.int32)
+        given -= np.repeat(starts[:-1].astype(np.int32), np.diff(starts))
+        given[rows] = given[rows[order]]
+        doc = doc.copy()
+        doc[rows] = doc[rows[order]]
+        if (score[rows].view(np.int64) != score[rows[order]].view(np.int64)).any():  # 0.0 and -0.0 are equal
+            score = score.copy()
+            score[rows] = score[rows[order]]
     return Run(name, queries, docs, starts, doc, score, notes, given=given)
+
+
+def _rows_of(chosen: NDArray[np.int64], starts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the rows of the chosen segments, and where each of these begins among them (and the last ends)."""
+    sizes = np.diff(starts)[chosen]
+    ends = np.cumsum(sizes)
+    rows = np.repeat(starts[:-1][chosen] - (ends - sizes), sizes) + np.arange(sizes.sum())
+    return rows, np.append(0, ends)
+
+
+def _settled_ties(
+    starts: NDArray[np.int64], doc: NDArray[np.int32], score: NDArray[np.float64], docs: Ids
+) -> NDArray[np.int64]:
+    """Return the order of rows with falling scores that ranks equal scores by doc id downwards."""
+    same = score[1:] == score[:-1]
+    inner = starts[(starts > 0) & (starts < len(score))]
+    same[inner - 1] = False  # the last row of a query and the first of the next
+    tied = np.zeros(len(score), np.bool_)
+    tied[1:] |= same
+    tied[:-1] |= same
+    if not tied.any():
+        return np.arange(len(score))
+    codes, place = np.unique(doc[tied], return_inverse=True)
+    rank = np.empty(len(codes), np.int32)
+    rank[byte_order(docs.take(codes))] = np.arange(len(codes), dtype=np.int32)
+    settled = np.zeros(len(score), np.int32)
+    settled[tied] = -rank[place]
+    return rank_order(starts, score, settled)
 
 
 def make_qrels(

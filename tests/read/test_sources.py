@@ -179,3 +179,13 @@ def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_broken_utf_16_cannot_be_repaired() -> None:
     with pytest.raises(FormatError, match="broken UTF-16"):
         read_run(io.BytesIO(b"\xff\xfeq"), lenient=True)
+
+
+def test_threads_share_a_large_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, content = tmp_path / "x.trec", "".join(f"q Q0 d{i} {i} {-i} t\n" for i in range(9000))
+    path.write_text(content)
+    whole = read_run(path)
+    monkeypatch.setattr(sources, "_SHARE", 1000)
+    assert read_run(path) == whole
+    monkeypatch.setattr(os, "preadv", lambda *_: 0, raising=False)  # a system that gives less than was asked for
+    assert read_run(path) == whole

@@ -20,6 +20,7 @@ import numpy as np
 import zstandard
 from numpy.typing import NDArray
 
+from genm._math.parallel import over_ranges
 from genm.errors import FormatError, InputError, WrongTypeError
 from genm.progress import Progress
 from genm.read.diagnostics import Diagnostics, shown
@@ -33,6 +34,7 @@ Lenient reading loses the piece that is damaged."""
 
 LIMIT_VARIABLE = "GENM_MAX_UNPACKED"
 _MIB = 1 << 20
+_SHARE = 8 * _MIB  # bytes that one thread reads at a time
 _RATIO, _ALWAYS_ALLOWED, _NEVER_ALLOWED = 100, 64 * _MIB, 64 * 1024 * _MIB
 _UNITS = {"": 1, "K": 1 << 10, "M": _MIB, "G": 1 << 30, "T": 1 << 40}
 _USUAL = {
@@ -224,7 +226,7 @@ def _file_content(path: Path, report: Diagnostics) -> Text:
             if not stat.S_ISREG(before.st_mode):
                 return _array(file.read())
             content = np.empty(before.st_size, np.uint8)
-            n_read = file.readinto(content.data)
+            n_read = _fill(content, file)
             rest = file.read()  # files such as those in /proc have no size of their own
             after = os.fstat(file.fileno())
             if (before.st_size, before.st_mtime_ns) == (after.st_size, after.st_mtime_ns):
@@ -236,6 +238,27 @@ def _file_content(path: Path, report: Diagnostics) -> Text:
     except (OSError, ValueError) as error:
         raise _unreadable(error, str(path), report) from None
     raise report.fail(None, expected="a readable file", found=found, advice=advice)
+
+
+def _fill(content: Text, file: IO[bytes]) -> int:
+    """Read a file into the array and return how many bytes came; threads share a large file."""
+    cuts = np.append(np.arange(0, len(content), _SHARE), len(content))
+    if len(cuts) > 2 and hasattr(os, "preadv"):
+        short = list[int]()
+
+        def read(low: int, high: int) -> None:
+            at, end = int(cuts[low]), int(cuts[high])
+            while at < end:
+                n = os.preadv(file.fileno(), [content.data[at:end]], at)
+                if not n:
+                    short.append(at)
+                    return
+                at += n
+
+        over_ranges(read, np.diff(cuts))
+        if not short:
+            return file.seek(len(content))
+    return file.readinto(content.data)  # type: ignore[attr-defined, no-any-return]  # of a file that open gave
 
 
 def _unreadable(error: OSError | ValueError, path: str, report: Diagnostics) -> FormatError:

@@ -651,6 +651,8 @@ def first_broken(ids: Ids) -> int:
 
     The text is decoded at once. If that works, an id can be broken only if it begins inside a character.
     """
+    if ids.text.max(initial=0) < 0x80:
+        return -1  # ASCII is UTF-8
     try:
         ids.text.tobytes().decode()
     except UnicodeDecodeError as error:
