@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from judged_cases import Grades, Scores, judgments, qrels_of, run_of, tied_runs
 
 from genm._math.scaling import rank_lists
-from genm.align import Aligned, align_runs
+from genm.align import Aligned, align_runs, drop_rankers
 from genm.errors import InputError
 from genm.evaluate import AlignedEvaluator, evaluate_aligned, evaluate_run
 from genm.fuse import fuse_runs
@@ -125,3 +125,20 @@ def test_judgments_are_needed(aligned: Aligned) -> None:
     )
     with pytest.raises(InputError, match="expected at least one judged query, found none among 2"):
         evaluate_aligned(nobody, np.array([1.0, 0.0]), "AP")
+
+
+@settings(deadline=None, max_examples=60)
+@given(one=tied_runs(), two=tied_runs(), three=tied_runs(), grades=judgments(), weights=st.tuples(coarse, coarse))
+def test_without_a_ranker_its_own_documents_are_not_retrieved(
+    one: Scores, two: Scores, three: Scores, grades: Grades, weights: tuple[float, float]
+) -> None:
+    runs = {name: run_of(scores) for name, scores in (("one", one), ("two", two), ("three", three))}
+    assume(all(set(run) & set(grades) for run in runs.values()))
+    aligned = align_runs(runs, qrels_of(grades), normalize="none")
+    evaluator = AlignedEvaluator(aligned, MEASURES)
+    for k, name in enumerate(aligned.rankers):
+        rest = drop_rankers(aligned, [name])
+        np.testing.assert_array_equal(
+            evaluator.values_without(np.insert(weights, k, 0.0), k),
+            AlignedEvaluator(rest, MEASURES).values(np.array(weights)),
+        )

@@ -13,7 +13,7 @@ from genm.errors import FormatError
 from genm.evaluate import evaluate_aligned
 from genm.fuse import fuse_runs
 from genm.report.payload import unpack
-from genm.report.queries import LONGEST, add_texts, details_of, read_beginnings, sliders_of
+from genm.report.queries import LONGEST, add_texts, details_of, read_beginnings, six_digits, sliders_of
 
 
 def rank_anew(sliders: dict, weights: list[float]) -> np.ndarray:
@@ -199,3 +199,13 @@ def test_they_are_asked_for_once_and_put_where_ids_are() -> None:
     docs = [doc for detail in report["details"] for doc in detail["docs"]]
     assert {doc["text"] for doc in docs if doc["id"] == "d0030"} == {"thirty"}
     assert {doc["text"] for doc in docs if doc["id"] != "d0030"} == {None}
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    st.floats()
+    | st.builds(lambda n, power: (n + 0.5) * 10.0**power, st.integers(-(10**6), 10**6), st.integers(-20, 20))
+    | st.builds(lambda power, sign: sign * 10.0**power, st.integers(-30, 30), st.sampled_from([1, -1, 1 - 2**-53]))
+)
+def test_six_digits_are_those_of_the_text(value: float) -> None:
+    assert repr(six_digits(np.array([value]))[0]) == repr(np.float64(f"{value:.6g}"))

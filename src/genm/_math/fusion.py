@@ -8,7 +8,7 @@ differently depending on where it stands.
 import numpy as np
 
 from genm._math.parallel import kernel, over_ranges, part
-from genm._typing import Codes, Floats, Ints
+from genm._typing import Bools, Codes, Floats, Ints
 
 _BLOCK = 4096
 
@@ -141,6 +141,49 @@ def weighted_sum_by_query(scores: Floats, starts: Ints, weights: Floats) -> Floa
 
     over_ranges(work, np.diff(starts) * weights.shape[1])
     return fused
+
+
+def weighted_sum_without(
+    scores: Floats, retrieved: Bools, starts: Ints, weights: Floats, ranker: int
+) -> tuple[Floats, Ints]:
+    """Return the weighted sum, -inf for documents that only this ranker returned, and how many others a query has.
+
+    The bits are those of `weighted_sum`; the ranker's own weight counts.
+    """
+    scores, weights = (np.require(array, np.float64, ("C", "W")) for array in (scores, weights))
+    retrieved, starts = np.require(retrieved, np.bool_, ("C", "W")), np.require(starts, np.int64, ("C", "W"))
+    fused, n_kept = np.empty(len(scores)), np.zeros(len(starts) - 1, np.int64)
+
+    def work(low: int, high: int) -> None:
+        _sum_without(low, high, scores, retrieved, starts, weights, ranker, fused, n_kept)
+
+    over_ranges(work, np.diff(starts) * len(weights))
+    return fused, n_kept
+
+
+@kernel
+def _sum_without(
+    low: int,
+    high: int,
+    scores: Floats,
+    retrieved: Bools,
+    starts: Ints,
+    weights: Floats,
+    ranker: int,
+    fused: Floats,
+    n_kept: Ints,
+) -> None:
+    for q in range(low, high):
+        n = np.int64(0)
+        for i in range(starts[q], starts[q + 1]):
+            total, n_others = 0.0, np.int64(0)
+            for k in range(len(weights)):
+                total += weights[k] * scores[i, k]
+                n_others += np.int64(retrieved[i, k])
+            kept = n_others > np.int64(retrieved[i, ranker])
+            fused[i] = total if kept else -np.inf
+            n += np.int64(kept)
+        n_kept[q] = n
 
 
 @kernel

@@ -5,7 +5,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.fusion import weighted_sum
+from genm._math.fusion import weighted_sum, weighted_sum_without
 from genm._math.hits import Hits, hits_of_ranks, hits_of_scores
 from genm._typing import Codes, Floats, Ints
 from genm.align import UNJUDGED, Aligned, check_aligned
@@ -81,6 +81,19 @@ class AlignedEvaluator:
     def values_of_scores(self, score: Floats) -> Floats:
         """Return the values of a finite score for each row, also where there are as many rows as rankers."""
         return self._judged.values(self._plan, self._hits_of(score, with_ties=False), self._depth)
+
+    def values_without(self, weights: Floats, ranker: int) -> Floats:
+        """Return the values of weights where the documents that only this ranker returned are not retrieved."""
+        aligned = self.aligned
+        score, n_kept = weighted_sum_without(aligned.scores, aligned.retrieved, aligned.starts, weights, ranker)
+        kept = score[self._rows] > -np.inf
+        rows = self._rows[kept]
+        at = np.searchsorted(rows, aligned.starts)
+        hits = hits_of_scores(
+            aligned.starts, score, self._starts, at, rows, self._grades[kept], with_ties=False
+        )  # fmt: skip
+        hits = hits._replace(n_hits=hits.n_hits[self.position])
+        return self._judged.values(self._plan, hits, n_kept[self.position])
 
     def values_of_list(self, ranks: Codes, ranker: int) -> Floats:
         """Return the values of a ranker's own list; `ranks` are those of `rank_lists`, for all rankers."""

@@ -5,13 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from genm._math.fusion import weighted_sum
 from genm._math.linear_algebra import weighted_mean
 from genm._math.scaling import rank_lists
 from genm._math.sorting import rank_order
 from genm._typing import Floats
 from genm.align import UNJUDGED, Aligned
-from genm.align.aligned import keep_rows
 from genm.errors import InputError
 from genm.evaluate import AlignedEvaluator, Measure, parse_measure
 from genm.fuse import fuse_scores
@@ -133,18 +131,12 @@ def gains_by_query(aligned: Aligned, weights: Weights, measure: Measure) -> Quer
     everyone = AlignedEvaluator(aligned, [measure])
     value = everyone.values(used)[:, 0]
     without = np.zeros((len(value), n_rankers))
-    n_returned = aligned.retrieved.sum(axis=1)
     for k in range(n_rankers if n_rankers > 1 else 0):
         rest = used.copy()
         rest[k] = 0.0
         if not rest.any():
             rest += np.arange(n_rankers) != k
-        kept = n_returned > aligned.retrieved[:, k]
-        if kept.all():  # no document leaves: a weight of 0 does it
-            without[:, k] = everyone.values(rest)[:, 0]
-        else:
-            remaining = AlignedEvaluator(keep_rows(aligned, kept, ()), [measure])
-            without[:, k] = remaining.values_of_scores(weighted_sum(aligned.scores, rest)[kept])[:, 0]
+        without[:, k] = everyone.values_without(rest, k)[:, 0]
     return QueryGains(
         aligned.rankers, aligned.queries.take(everyone.position), measure, value, without,
         aligned.query_weights[everyone.position],

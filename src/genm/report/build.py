@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._typing import Floats, Ints
+from genm._typing import Codes, Floats, Ints
 from genm.align import UNJUDGED, Aligned
 from genm.align.aligned import per_query
 from genm.errors import InputError, ModelError
@@ -100,7 +100,7 @@ def draw_samples(aligned: Aligned, delta: NDArray[np.float64], *, n_details: int
     n, n_rankers = len(aligned.queries), len(aligned.rankers)
     order = np.random.default_rng([seed, 3]).permutation(n)
     lengths = np.diff(aligned.starts)
-    stored = np.diff(np.concatenate(([0], np.cumsum(aligned.retrieved.sum(axis=1))))[aligned.starts])
+    stored = per_query(aligned.retrieved.ravel(), aligned.starts * n_rankers)
     by_delta = np.argsort(delta, kind="stable")
     extremes = min(EXTREMES, n_details // 4)
     ends = np.concatenate((by_delta[:extremes], by_delta[n - extremes :])) if extremes else by_delta[:0]
@@ -146,9 +146,14 @@ def _within(order: Ints, costs: Ints, limit: int) -> Ints:
     return np.sort(order[: max(n, 1)])
 
 
-def coverage_of(aligned: Aligned, model: Model, *, n_queries: int, notes: Iterable[Note] = ()) -> DataCoverage:
-    """Return what the runs and the judgments cover; `aligned` may be a sample of `n_queries` queries."""
-    found = aligned.coverage()
+def coverage_of(
+    aligned: Aligned, model: Model, *, n_queries: int, notes: Iterable[Note] = (), ranks: Codes | None = None
+) -> DataCoverage:
+    """Return what the runs and the judgments cover; `aligned` may be a sample of `n_queries` queries.
+
+    `ranks` are those of the rankers' lists, where they are known.
+    """
+    found = aligned.coverage(ranks)
     at = found.depths.index(TOP)
     judged = found.judged if found.judged is not None else np.ones((len(found.depths), len(found.rankers)))
     rankers: list[RankerCoverage] = [
@@ -336,7 +341,11 @@ def build_report(
         "details": details_of(aligned, weights, samples.details, level),
         "sliders": sliders_of(aligned, weights, samples.sliders, level) if can_slide else None,
         "coverage": coverage_of(
-            _part(aligned, samples.table), model, n_queries=len(ids), notes=(*source.notes, *aligned.notes)
+            measured.aligned,
+            model,
+            n_queries=len(ids),
+            notes=(*source.notes, *aligned.notes),
+            ranks=measured.ranks,
         ),
         "sampling": say_samples(samples, len(ids), seed),
         "made": {

@@ -1,6 +1,7 @@
 """Single queries: their documents and texts, and the scores that the page ranks by, as Python does."""
 
 from collections.abc import Callable, Collection, Mapping
+from itertools import chain, islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,9 @@ NAMED = 30
 """Documents in the top of any ranker or of the fusion, to this depth, are stored with their ids."""
 
 TOP = 10
+
+_POWERS = np.array([10.0**n for n in range(23)])
+"""The powers of ten that are float64 numbers."""
 
 
 def read_beginnings(path: str, wanted: Collection[str], *, progress: Progress = silent) -> dict[str, str]:
@@ -114,45 +118,80 @@ def details_of(aligned: Aligned, weights: Floats, positions: NDArray[np.int64], 
     part = aligned.select(positions)
     fused, ranks = fuse_scores(part, weights), rank_lists(part.raw, part.retrieved, part.starts)
     order = rank_order(part.starts, fused, np.zeros(len(fused), np.int32))
+    query = np.repeat(np.arange(len(positions)), np.diff(part.starts))
     place = np.empty(len(order), np.int64)
-    place[order] = np.arange(len(order)) - np.repeat(part.starts[:-1], np.diff(part.starts)) + 1
-    n_relevant = part.n_relevant(level)
-    added = part.scores * weights
-
-    def document(row: int) -> DetailDoc:
-        grade = int(part.relevance[row])
-        has = part.retrieved[row].tolist()
-        return {
-            "id": part.docs[int(part.doc[row])],
-            "text": None,
-            "grade": None if grade == UNJUDGED else grade,
-            "relevant": grade >= level,
-            "score": _short(fused[row]),
-            "contributions": [_short(value) for value in added[row]],
-            "ranks": [rank or None for rank in ranks[row].tolist()],
-            "raw": [_short(raw) if own else None for raw, own in zip(part.raw[row], has, strict=True)],
-            "fused_rank": int(place[row]),
-        }
-
+    place[order] = np.arange(len(order)) - part.starts[query] + 1
+    tops = np.full((len(positions), len(part.rankers) + 1, TOP), -1)  # the fusion's rows, then each ranker's
+    for column, own in enumerate((place, *ranks.T)):
+        rows = np.flatnonzero((own > 0) & (own <= TOP))
+        tops[query[rows], column, own[rows] - 1] = rows
+    lists = [[[row for row in rows if row >= 0] for rows in of_query] for of_query in tops.tolist()]
+    shown = [list(dict.fromkeys(row for rows in of_query for row in rows)) for of_query in lists]
+    documents = iter(
+        _documents(part, weights, fused, ranks, place, level, np.array([*chain.from_iterable(shown)], np.int64))
+    )
     details: list[Detail] = []
-    for q, position in enumerate(positions.tolist()):
-        low, high = int(part.starts[q]), int(part.starts[q + 1])
-        lists = [order[low : min(low + TOP, high)].tolist()]
-        for k in range(len(part.rankers)):
-            own = np.flatnonzero((ranks[low:high, k] > 0) & (ranks[low:high, k] <= TOP)) + low
-            lists.append(own[np.argsort(ranks[own, k])].tolist())
-        shown = {row: i for i, row in enumerate(dict.fromkeys(row for rows in lists for row in rows))}
+    for position, n_relevant, own, tops_of_query in zip(
+        positions.tolist(), part.n_relevant(level).tolist(), shown, lists, strict=True
+    ):
+        at = {row: i for i, row in enumerate(own)}
+        first, *others = [[at[row] for row in rows] for rows in tops_of_query]
+        docs = list(islice(documents, len(own)))
         details.append(
-            {
-                "query": position,
-                "docs": [document(row) for row in shown],
-                "fused": [shown[row] for row in lists[0]],
-                "rankers": [[shown[row] for row in rows] for rows in lists[1:]],
-                "n_relevant": int(n_relevant[q]),
-            }
+            {"query": position, "docs": docs, "fused": first, "rankers": others, "n_relevant": n_relevant}
         )
     return details
 
 
-def _short(value: float) -> float:
-    return float(f"{value:.6g}")
+def _documents(
+    part: Aligned,
+    weights: Floats,
+    fused: Floats,
+    ranks: NDArray[np.int32],
+    place: NDArray[np.int64],
+    level: int,
+    rows: NDArray[np.int64],
+) -> list[DetailDoc]:
+    """Describe the documents of some rows, in that order."""
+    raw = np.where(part.retrieved[rows], six_digits(part.raw[rows]), np.nan)
+    columns = (
+        part.docs.take(part.doc[rows]),
+        part.relevance[rows].tolist(),
+        six_digits(fused[rows]).tolist(),
+        six_digits(part.scores[rows] * weights).tolist(),
+        ranks[rows].tolist(),
+        raw.tolist(),
+        place[rows].tolist(),
+    )
+    return [
+        {
+            "id": doc_id,
+            "text": None,
+            "grade": None if grade == UNJUDGED else grade,
+            "relevant": grade >= level,
+            "score": score,
+            "contributions": contributions,
+            "ranks": [rank or None for rank in own_ranks],
+            "raw": [None if value != value else value for value in own_raw],
+            "fused_rank": fused_rank,
+        }
+        for doc_id, grade, score, contributions, own_ranks, own_raw, fused_rank in zip(*columns, strict=True)
+    ]
+
+
+def six_digits(values: Floats) -> Floats:
+    """Round to 6 significant digits: `float(f"{value:.6g}")` of each, most of them without the text.
+
+    An integer of 6 digits and a power of ten up to 10^22 are float64 numbers, so one division rounds correctly. A
+    value so near to half of the last digit that the product might be on the wrong side goes by the text.
+    """
+    usual = (np.abs(values) > 1e-16) & (np.abs(values) < 1e22)
+    tame = np.where(usual, values, 1.0)
+    shift = 5 - np.floor(np.log10(np.abs(tame))).astype(np.int64)
+    power = _POWERS[np.abs(shift)]
+    scaled = np.where(shift >= 0, tame * power, tame / power)
+    whole = np.rint(scaled)
+    found = np.where(shift >= 0, whole / power, whole * power)
+    unsure = (values != 0.0) & (~usual | (np.abs(np.abs(scaled - whole) - 0.5) < 1e-6))
+    found[unsure] = [float(f"{value:.6g}") for value in values[unsure].tolist()]
+    return np.where(values == 0.0, values, found)

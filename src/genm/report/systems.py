@@ -5,10 +5,11 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from genm._math.fusion import weighted_sum_by_query
 from genm._math.linear_algebra import times
 from genm._math.scaling import rank_lists
 from genm._math.significance import student_interval
-from genm._typing import Floats, Ints
+from genm._typing import Codes, Floats, Ints
 from genm.align import Aligned, renormalize
 from genm.evaluate import AlignedEvaluator, Measure, evaluate_aligned, parse_measure
 from genm.evidence import (
@@ -73,11 +74,15 @@ class Measured:
     measures: tuple[Measure, ...]
     values: dict[str, Floats]
     """System id -> (queries, measures)."""
-    query_weights: Floats
+    aligned: Aligned
+    """The queries, with their scores."""
+    ranks: Codes
+    """(rows, rankers) the rank in each ranker's own list, from 1; 0 where it does not hold the document."""
 
     def means(self, system: str) -> Floats:
         """Return the means over the queries, with their weights."""
-        return np.asarray(times(self.values[system].T, self.query_weights) / self.query_weights.sum())
+        query_weights = self.aligned.query_weights
+        return np.asarray(times(self.values[system].T, query_weights) / query_weights.sum())
 
 
 def systems_of(evidence: Evidence) -> list[Named]:
@@ -117,17 +122,25 @@ def measure_systems(
         progress("measuring", done, steps)
         values[own] = evaluator.values(blend)
     values[BEST_SINGLE] = values[ranker_ids([evidence.best_name])[0]]
-    fold, values[LEARNED] = evidence.held_out.fold[positions], np.zeros_like(values[UNIFORM])
-    for f in range(len(evidence.held_out.weights)):
-        outside = np.flatnonzero(fold == f)
-        if len(outside) == 0:
-            continue
-        held = part.select(outside)
-        if held.normalizers != evidence.fold_normalizers[f]:
-            held = renormalize(held, evidence.fold_normalizers[f])
-        values[LEARNED][outside] = evaluate_aligned(held, evidence.held_out.weights[f], measures).values
+    values[LEARNED] = _held_out_values(part, evidence, evidence.held_out.fold[positions], evaluator)
     progress("measuring", steps, steps)
-    return Measured(measures, values, part.query_weights)
+    return Measured(measures, values, part, ranks)
+
+
+def _held_out_values(part: Aligned, evidence: Evidence, fold: Ints, evaluator: AlignedEvaluator) -> Floats:
+    """Measure each query under the weights that were learned without its fold."""
+    weights, normalizers = evidence.held_out.weights, evidence.fold_normalizers
+    if (fold >= 0).all() and all(normalizers[f] == part.normalizers for f in np.unique(fold)):
+        return evaluator.values_of_scores(weighted_sum_by_query(part.scores, part.starts, weights[fold]))
+    values = np.zeros((len(part.queries), len(evaluator.measures)))
+    for f in range(len(weights)):
+        outside = np.flatnonzero(fold == f)
+        if len(outside):
+            held = part.select(outside)
+            if held.normalizers != normalizers[f]:
+                held = renormalize(held, normalizers[f])
+            values[outside] = evaluate_aligned(held, weights[f], evaluator.measures).values
+    return values
 
 
 def main_values(evidence: Evidence, trained: Floats) -> dict[str, Floats]:
@@ -165,7 +178,7 @@ def table_of(measured: Measured, main: dict[str, Floats], evidence: Evidence) ->
     return {
         "measures": [str(measure) for measure in shown],
         "systems": systems,
-        "n_queries": len(measured.query_weights),
+        "n_queries": len(measured.aligned.queries),
         "main_n_queries": len(evidence.query_ids),
     }
 
