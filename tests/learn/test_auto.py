@@ -1,5 +1,7 @@
 """What a user gets who does not choose."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from problems import made_up
@@ -11,6 +13,7 @@ from genm.learn import NewtonFuser, fit, make_fuser
 from genm.learn.auto import (
     SHRINKAGES,
     AutoFuser,
+    PartFits,
     Shrinkage,
     SimpleWeights,
     WarmRestart,
@@ -257,6 +260,26 @@ def test_many_rankers_are_learned_under_a_softer_sigmoid() -> None:
         ready = AutoFuser(folds=2, repeats=1).fit_problem(Problem(aligned))
         assert ready.weights_.tolist() == fuser.weights_.tolist()
         assert ready.held_out_ == fuser.held_out_ == given.held_out_
+
+
+@pytest.mark.parametrize("options", [{}, {"signs": "any"}, {"measure": "nDCG@10"}, {"beta": 12.0}, {"level": 2}])
+def test_fits_of_parts_are_those_of_the_selected_runs_to_the_bit(options) -> None:
+    aligned = made_up(6, quality=(0.8, 0.6, 0.2), n_queries=20, n_docs=40)
+    relevance = np.where(aligned.relevance > 0, 2, aligned.relevance)
+    relevance[aligned.starts[3] : aligned.starts[5]] = 0  # two queries that teach nothing
+    aligned = replace(aligned, relevance=relevance)
+    parts = PartFits(AutoFuser(folds=2, **options), aligned)
+    for queries in (None, np.arange(0, 20, 2), np.random.default_rng(0).permutation(20)[:9]):
+        selected = aligned if queries is None else aligned.select(queries)
+        found, wanted = (AutoFuser(folds=2, repeats=1, **options) for _ in range(2))
+        parts.fit(found, queries)
+        wanted.fit(selected)
+        assert found.weights_.tolist() == wanted.weights_.tolist()
+        assert found.learned_.tolist() == wanted.learned_.tolist()
+        assert (found.beta_, found.shrunk_, found.held_out_) == (wanted.beta_, wanted.shrunk_, wanted.held_out_)
+        assert bool(found.history_) == (queries is None)
+    with pytest.raises(InputError, match="no query has a document judged"):
+        parts.fit(AutoFuser(**options), np.array([3, 4]))
 
 
 def test_refits_of_many_rankers_differ_as_those_from_scratch_do() -> None:

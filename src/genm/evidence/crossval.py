@@ -12,7 +12,8 @@ from genm._math.linear_algebra import weighted_mean
 from genm._typing import Floats
 from genm.align import Aligned, AlignedOrRuns, as_aligned
 from genm.errors import InputError
-from genm.evaluate import Measure, MeasureLike, evaluate_aligned, parse_measure
+from genm.evaluate import AlignedEvaluator, Measure, MeasureLike, parse_measure
+from genm.learn.auto import AutoFuser, PartFits
 from genm.learn.base import Fuser
 from genm.learn.objectives import fold_of_queries
 from genm.normalizers import Normalizer
@@ -108,16 +109,28 @@ def cross_validate(
 
 
 def cross_validate_aligned(
-    make: MakeFuser, aligned: Aligned, measure: Measure, *, folds: int, seed: int, progress: Progress
+    make: MakeFuser,
+    aligned: Aligned,
+    measure: Measure,
+    *,
+    folds: int,
+    seed: int,
+    progress: Progress,
+    shared: PartFits | None = None,
 ) -> tuple[HeldOut, tuple[tuple[Normalizer, ...], ...]]:
-    """Return the held-out values and the normalisers that each fold's training chose."""
+    """Return the held-out values and the normalisers that each fold's training chose.
+
+    `shared` is what `share_fits` returns for these runs, if it is there already.
+    """
     n = len(aligned.queries)
     fold = fold_of_queries(n, check_folds(folds, n), seed)
     per_query, weights = np.zeros(n), np.zeros((folds, len(aligned.rankers)))
     normalizers = []
     for f in range(folds):
         progress("cross-validating", f, folds)
-        fuser = make().fit(aligned.select(np.flatnonzero(fold != f)))
+        fuser = make()
+        shared = share_fits(fuser, aligned) if shared is None else shared
+        fuser = fit_shared(fuser, aligned, shared, np.flatnonzero(fold != f))
         weights[f] = fuser.weights_
         normalizers.append(fuser.normalizers_)
         held_out = np.flatnonzero(fold == f)
@@ -135,6 +148,22 @@ def cross_validate_aligned(
     return held, tuple(normalizers)
 
 
+def share_fits(fuser: Fuser, aligned: Aligned) -> PartFits | None:
+    """Return what fits of this method on parts of the runs share; None if they share nothing."""
+    if type(fuser) is AutoFuser and fuser.normalize is None:  # what is derived from it may learn in its own way
+        return PartFits(fuser, aligned)
+    return None
+
+
+def fit_shared(
+    fuser: Fuser, aligned: Aligned, shared: PartFits | None, queries: NDArray[np.integer] | None = None
+) -> Fuser:
+    """Learn from all queries, or from those at some positions, with what is shared."""
+    if shared is not None and isinstance(fuser, AutoFuser):
+        return shared.fit(fuser, queries)
+    return fuser.fit(aligned if queries is None else aligned.select(queries))
+
+
 def maker_of(fuser: object) -> MakeFuser:
     """Return a function that makes unfitted fusers like the given one."""
     if isinstance(fuser, Fuser):
@@ -149,7 +178,7 @@ def maker_of(fuser: object) -> MakeFuser:
 
 def measure_queries(aligned: Aligned, weights: Floats, measure: MeasureLike) -> Floats:
     """Return the measure of every query under the given weights."""
-    return np.asarray(evaluate_aligned(aligned, weights, [measure]).values[:, 0])
+    return AlignedEvaluator(aligned, [measure]).values(weights)[:, 0]
 
 
 def check_folds(folds: int, n_queries: int) -> int:

@@ -9,15 +9,16 @@ import numpy as np
 
 from genm import charts, display
 from genm._math.linear_algebra import weighted_mean
+from genm._math.scaling import rank_lists
 from genm._typing import Floats
 from genm.align import Aligned, check_aligned, select_rankers
 from genm.errors import InputError
-from genm.evaluate import Contrast, Measure, MeasureLike, Outcome, evaluate_aligned, parse_measure
+from genm.evaluate import AlignedEvaluator, Contrast, Measure, MeasureLike, Outcome, evaluate_aligned, parse_measure
 from genm.evaluate.compare import Test
-from genm.evidence.crossval import HeldOut, cross_validate_aligned, measure_queries
+from genm.evidence.crossval import HeldOut, cross_validate_aligned, fit_shared, measure_queries, share_fits
 from genm.evidence.intervals import GainIntervals
 from genm.formatting import between, listed, percent, signed
-from genm.fuse import rule_scores
+from genm.fuse import add_reciprocal_ranks
 from genm.learn import Fuser
 from genm.model import Model
 from genm.normalizers import Normalizer
@@ -243,17 +244,23 @@ def gather_evidence(
     if n < 2:
         raise InputError(f"{n} judged query: expected at least 2 to learn and to hold out. Judge more queries.")
     progress("learning", 0, 1)
-    fuser = make().fit(aligned)
+    fuser = make()
+    shared = share_fits(fuser, aligned)
+    fuser = fit_shared(fuser, aligned, shared)
     progress("learning", 1, 1)
     held_out, fold_normalizers = cross_validate_aligned(
-        make, aligned, measure, folds=min(folds, n), seed=seed, progress=progress
+        make, aligned, measure, folds=min(folds, n), seed=seed, progress=progress, shared=shared
     )
-    singles = {name: single_values(aligned, name, measure) for name in aligned.rankers}
+    evaluator, ranks = (
+        AlignedEvaluator(aligned, [measure]),
+        rank_lists(aligned.raw, aligned.retrieved, aligned.starts),
+    )
+    singles = {name: evaluator.values_of_list(ranks, k)[:, 0] for k, name in enumerate(aligned.rankers)}
     n_rankers = len(aligned.rankers)
     prepared = fuser.prepare(aligned)
     rules = {
         UNIFORM: measure_queries(prepared, np.full(n_rankers, 1.0 / n_rankers), measure),
-        RRF: evaluate_aligned(aligned, rule_scores(aligned, "rrf"), [measure]).values[:, 0],
+        RRF: evaluator.values_of_scores(add_reciprocal_ranks(ranks))[:, 0],
     }
     if isinstance(current, Mapping):
         rules[CURRENT] = measure_queries(prepared, current_weights(current, aligned.rankers), measure)
@@ -334,7 +341,7 @@ def current_weights(given: Mapping[str, float], rankers: Sequence[str]) -> Float
 
 def unjudged_share(aligned: Aligned, weights: Floats) -> float | None:
     """Return the share of the top 10 without a judgment, over the queries that have documents; None without any."""
-    judged = evaluate_aligned(aligned, weights, f"Judged@{TOP}").values[:, 0]
+    judged = measure_queries(aligned, weights, f"Judged@{TOP}")
     with_docs = np.diff(aligned.starts) > 0
     return 1.0 - float(judged[with_docs].mean()) if with_docs.any() else None
 

@@ -5,7 +5,9 @@
 
 import copy
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -15,13 +17,11 @@ from genm._math.parallel import over_items
 from genm._typing import Floats
 from genm.align import Aligned
 from genm.errors import ConvergenceWarning
-from genm.evaluate import parse_measure
-from genm.evidence.crossval import measure_queries
+from genm.evidence.crossval import fit_shared, measure_queries, share_fits
 from genm.evidence.evidence import Evidence, fingerprint
 from genm.learn import Fuser
-from genm.learn.auto import AutoFuser
+from genm.learn.auto import AutoFuser, PartFits
 from genm.learn.batch import MultistartFuser
-from genm.learn.objectives import Problem, Scorer, with_level
 from genm.progress import Progress, silent
 
 N_RESAMPLES = 100
@@ -42,6 +42,10 @@ MOST_ROWS = 1_000_000
 """The largest number of rows in all fits together: some seconds."""
 
 
+Share = Callable[[], PartFits | None]
+"""Returns what `share_fits` does, computed when it is first asked for."""
+
+
 class Refits(NamedTuple):
     """Weights learned again on queries drawn with replacement."""
 
@@ -56,29 +60,38 @@ class Refits(NamedTuple):
 
 
 def refit_resampled(
-    aligned: Aligned, fuser: Fuser, *, n_resamples: int | None = None, seed: int = 0, progress: Progress = silent
+    aligned: Aligned,
+    fuser: Fuser,
+    *,
+    n_resamples: int | None = None,
+    seed: int = 0,
+    progress: Progress = silent,
+    share: Share | None = None,
 ) -> Refits:
     """Refit on queries drawn with replacement, as many as there are; fewer times, or not at all, on large data.
 
     `auto` starts each refit from its weights and keeps its shrinkage. Other methods learn from scratch. If
-    nothing was learned, nothing is refitted.
+    nothing was learned, nothing is refitted. `share` gives what fits on these runs share, if others use it, too.
     """
     nothing = np.zeros((0, len(aligned.rankers)))
     if learns_nothing(fuser, aligned):
         note = "Nothing is learned: other queries would give the same weights."
         return Refits(nothing, nothing, "none", None, note)
-    aligned = fuser.prepare(aligned)
+    prepared = fuser.prepare(aligned)
+    if share is None or prepared is not aligned:
+        share = share_of(fuser, prepared)
+    aligned = prepared
     warm = isinstance(fuser, AutoFuser)
-    share = fuser.shrunk_.amount if isinstance(fuser, AutoFuser) else None
+    shrunk = fuser.shrunk_.amount if isinstance(fuser, AutoFuser) else None
     wanted = n_resamples or (N_RESAMPLES if warm else N_WHOLE)
     n = min(wanted, (WARM_ROWS if warm else WHOLE_ROWS) // max(len(aligned.doc), 1))
     if n < FEWEST_REFITS and n_resamples is None:
         note = (
             f"With {len(aligned.doc):,} rows the refits on resampled queries would take minutes; they were skipped."
         )
-        return Refits(nothing, nothing, "none", share, note)
+        return Refits(nothing, nothing, "none", shrunk, note)
     n = n_resamples or n
-    refit = _Warm(aligned, fuser) if isinstance(fuser, AutoFuser) else _Whole(aligned, fuser)
+    refit = _Warm(aligned, fuser, share()) if isinstance(fuser, AutoFuser) else _Whole(aligned, fuser)
     rng = np.random.default_rng([seed, 1])  # not the stream that dealt the folds
     drawn = [rng.integers(0, refit.n_queries, refit.n_queries) for _ in range(n)]
     found: list[tuple[Floats, Floats]] = []
@@ -91,7 +104,7 @@ def refit_resampled(
     note = f"{n} refits on queries drawn with replacement, {refit.how}."
     if n < wanted:
         note += f" {wanted} would be usual; {len(aligned.doc):,} rows allowed for no more."
-    return Refits(np.array([b for _, b in found]), np.array([a for a, _ in found]), "bootstrap", share, note)
+    return Refits(np.array([b for _, b in found]), np.array([a for a, _ in found]), "bootstrap", shrunk, note)
 
 
 def learns_nothing(fuser: Fuser, aligned: Aligned) -> bool:
@@ -107,11 +120,10 @@ def teaching_queries(aligned: Aligned, level: int) -> NDArray[np.int64]:
 class _Warm:
     """Refits of AutoFuser: one optimisation from its weights."""
 
-    def __init__(self, aligned: Aligned, fuser: AutoFuser) -> None:
-        measure = with_level(parse_measure(fuser.measure), fuser.level)
-        problem = Problem(aligned, level=max(fuser.level, measure.rel), beta=fuser.beta_)
-        self._refit = fuser.refits(problem, Scorer(aligned, problem, measure, fuser.level), _FINE_STEPS)
-        self.n_queries = len(problem.kept)
+    def __init__(self, aligned: Aligned, fuser: AutoFuser, shared: PartFits | None) -> None:
+        shared = PartFits(fuser, aligned) if shared is None else shared
+        self._refit = shared.refits(fuser, _FINE_STEPS)
+        self.n_queries = len(shared.problem.kept)
         share = fuser.shrunk_.amount
         towards = "uniform weights" if fuser.shrunk_.target == "uniform" else "the best single ranker"
         held = f"shrunk by {share:.0%} towards {towards}, as the fit was" if share else "not shrunk"
@@ -147,12 +159,19 @@ class FewerQueries(NamedTuple):
 
 
 def learn_from_fewer(
-    aligned: Aligned, fuser: Fuser, evidence: Evidence, *, seed: int = 0, progress: Progress = silent
+    aligned: Aligned,
+    fuser: Fuser,
+    evidence: Evidence,
+    *,
+    seed: int = 0,
+    progress: Progress = silent,
+    share: Share | None = None,
 ) -> FewerQueries:
     """Fit each fold again on a half, a quarter, ... of its training queries, as far as the work allows.
 
     The folds are those of the evidence, whose held-out values are the last row; smaller training sets are parts of
-    the larger ones. Where nothing is learned there is nothing to show.
+    the larger ones. Where nothing is learned there is nothing to show. `share` gives what fits on these runs
+    share, if others use it, too.
     """
     if learns_nothing(fuser, aligned):
         return FewerQueries(np.zeros(0), np.zeros((0, len(aligned.queries))), "Nothing is learned.")
@@ -165,10 +184,11 @@ def learn_from_fewer(
     costs = np.cumsum([folds * size * rows_each for size in sizes])
     done = [size for size, cost in zip(sizes, costs, strict=True) if cost <= MOST_ROWS]
     order = np.random.default_rng([seed, 2]).permutation(teaching)
+    shared = (share or share_of(fuser, aligned))() if done else None
 
     def held_out(job: tuple[int, int]) -> tuple[NDArray[np.intp], Floats]:
         size, f = job
-        learned = _lighter(fuser).fit(aligned.select(order[fold[order] != f][:size]))
+        learned = fit_shared(_lighter(fuser), aligned, shared, order[fold[order] != f][:size])
         outside = np.flatnonzero(fold == f)
         part = learned.prepare(aligned.select(outside))
         return outside, measure_queries(part, learned.weights_, evidence.measure)
@@ -188,6 +208,11 @@ def learn_from_fewer(
         note += f" The shrinkage is chosen by one round of inner folds, at the last point by {fuser.repeats}."
     numbers = np.array([*done, whole])
     return FewerQueries(numbers, np.array([*rows, evidence.held_out.per_query]), note)
+
+
+def share_of(fuser: Fuser, aligned: Aligned) -> Share:
+    """Return a function that prepares what fits on these runs share, once."""
+    return cache(lambda: share_fits(fuser, aligned))
 
 
 def _lighter(fuser: Fuser) -> Fuser:
@@ -230,12 +255,13 @@ def keep_evidence(
     aligned: Aligned, fuser: Fuser, evidence: Evidence, *, seed: int = 0, progress: Progress = silent
 ) -> Kept:
     """Refit on resampled queries and on fewer queries, and return everything together."""
+    share = share_of(fuser, aligned)
     return Kept(
         rankers=aligned.rankers,
         weights=tuple(fuser.weights_.tolist()),
         fingerprint=fingerprint(aligned),
         seed=seed,
         evidence=evidence,
-        refits=refit_resampled(aligned, fuser, seed=seed, progress=progress),
-        fewer=learn_from_fewer(aligned, fuser, evidence, seed=seed, progress=progress),
+        refits=refit_resampled(aligned, fuser, seed=seed, progress=progress, share=share),
+        fewer=learn_from_fewer(aligned, fuser, evidence, seed=seed, progress=progress, share=share),
     )

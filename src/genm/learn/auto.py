@@ -189,7 +189,7 @@ DEFAULT_SHRINKAGE = Shrinkage("uniform", 0.75)
 class _InnerFolds(NamedTuple):
     """What the estimate by inner folds needs of a fit."""
 
-    source: Aligned | Problem
+    source: Aligned | tuple[Problem, Scorer]
     simple: SimpleWeights
     ends: list[Ascent]
     choice: ShrinkageChoice
@@ -261,15 +261,17 @@ class AutoFuser(Fuser):
         training = {"signs": self.signs} if self.signs != "positive" else {}
         return replace(super().to_model(), measure=str(self._measure_maximised()), training=training)
 
-    def fit_problem(self, problem: Problem, scorer: Scorer | None = None) -> Self:
+    def fit_problem(
+        self, problem: Problem, scorer: Scorer | None = None, simple: SimpleWeights | None = None
+    ) -> Self:
         """Learn from queries that were made ready before, under the problem's own level and beta.
 
         With beta="auto" and many rankers, the share `SOFTNESS` of the problem's beta is used, as in `fit`.
-        Without a scorer of the measure it is average precision.
+        Without a scorer of the measure it is average precision. `simple` are the simple weights, if they are known.
         """
         measure = self._measure_maximised()
         if scorer is not None:
-            return self._learn(problem, scorer)
+            return self._learn(problem, scorer, simple=simple)
         if not measure.has_smoothed_form or self.normalize is not None:
             raise InputError(
                 f"measure {measure}, normalize={self.normalize!r}: a problem knows average precision of scores as "
@@ -286,7 +288,13 @@ class AutoFuser(Fuser):
         problem = Problem(aligned, level=max(self.level, measure.rel), beta=self.beta)
         return problem, Scorer(aligned, problem, measure, self.level)
 
-    def _learn(self, problem: Problem, scorer: Scorer, aligned: Aligned | None = None) -> Self:
+    def _learn(
+        self,
+        problem: Problem,
+        scorer: Scorer,
+        aligned: Aligned | None = None,
+        simple: SimpleWeights | None = None,
+    ) -> Self:
         self._remember(problem)
         softness = softness_for(len(self.rankers_)) if self.beta == "auto" else 1.0
         self._soft = softness < 1.0
@@ -294,7 +302,8 @@ class AutoFuser(Fuser):
         self.beta_ = problem.beta
         self.history_, self._curve = [], problem.curve
         smooth, exact = self._views(problem, scorer)
-        simple = SimpleWeights.of(exact, len(self.rankers_), self.signs)
+        if simple is None:
+            simple = SimpleWeights.of(exact, len(self.rankers_), self.signs)
         sample = problem.sample()
         if sample is None:
             ends = self._optima(smooth, simple)
@@ -311,7 +320,7 @@ class AutoFuser(Fuser):
         self.curvature_ = max(ends, key=lambda end: end.value).curvature if ends else None
         self.__dict__.pop("held_out_", None)  # of an earlier fit
         if problem.in_memory:
-            self._inner = _InnerFolds(problem if aligned is None else aligned, simple, ends, choice)
+            self._inner = _InnerFolds((problem, scorer) if aligned is None else aligned, simple, ends, choice)
         elif choice.reached.size:  # learning each fold from scratch would take half of all passes over a table
             reached = choice.reached[SHRINKAGES.index(self.shrunk_)]
             self.__dict__["held_out_"] = weighted_mean(reached, chosen_by)
@@ -338,28 +347,27 @@ class AutoFuser(Fuser):
         """
         self._check_fitted()
         source, simple, ends, choice = self._inner
-        if isinstance(source, Problem):
-            problem, scorer = source, Scorer(None, source, self._measure_maximised(), self.level)
-        else:
-            problem, scorer = self._objectives(source)
+        problem, scorer = self._objectives(source) if isinstance(source, Aligned) else source
         del self._inner
         smooth, exact = self._views(problem.with_beta(self.beta_), scorer)
         return self._held_out(smooth, exact, simple, ends, choice)
 
     def refits(
-        self, problem: Problem, scorer: Scorer, steps: tuple[float, ...]
+        self, problem: Problem, scorer: Scorer, steps: tuple[float, ...], simple: SimpleWeights | None = None
     ) -> Callable[[NDArray[np.integer]], tuple[Floats, Floats]]:
         """Return a function that learns again from some of the queries, each as often as it is named.
 
         It returns the weights before and after shrinkage. The search starts from the present weights; the shrinkage
-        stays. `steps` are those of the direct search, for measures that have no smoothed form.
+        stays. `steps` are those of the direct search, for measures that have no smoothed form. `simple` are the
+        simple weights, if they are known.
 
         Of many rankers the curvature is known, too, which saves two of three steps. Half of it is used: the first
         steps are then long enough to leave the nearest optimum, and the weights differ as much between refits as
         they do without it. Few rankers take few steps, and their refits differed too little with it.
         """
         smooth, exact = self._views(problem, scorer)
-        simple = SimpleWeights.of(exact, len(self.rankers_), self.signs)
+        if simple is None:
+            simple = SimpleWeights.of(exact, len(self.rankers_), self.signs)
         start = split_signs(self.learned_) if self.signs == "any" else self.learned_
         many = len(self.rankers_) > MOST_PAIRED
         curvature = 0.5 * self.curvature_ if many and self.curvature_ is not None else None
@@ -491,6 +499,39 @@ class AutoFuser(Fuser):
             return best_weights([end], scorer.select(queries), some)
 
         return held_out_value(scorer, simple, learn, choice.reached, folds=self.folds, seed=self.seed + 1)
+
+
+class PartFits:
+    """Fits of `auto` on all queries of aligned runs and on some of them, which share what is known of each query.
+
+    Tiles are built and simple weights measured once. Weights are to the bit those of `fit` on the selected runs.
+    """
+
+    def __init__(self, fuser: AutoFuser, aligned: Aligned) -> None:
+        self.problem, self.scorer = fuser._objectives(aligned)
+        _, exact = fuser._views(self.problem, self.scorer)
+        self._simple = SimpleWeights.of(exact, len(aligned.rankers), fuser.signs)
+        self._aligned = aligned
+        self._place = np.full(len(aligned.queries), -1)
+        self._place[self.problem.kept] = np.arange(len(self.problem.kept))
+
+    def fit(self, fuser: AutoFuser, queries: NDArray[np.integer] | None = None) -> AutoFuser:
+        """Learn from all queries, or from those at some positions of the runs, without a learning curve."""
+        if queries is None:
+            return fuser._learn(self.problem, self.scorer, self._aligned, self._simple)
+        own = self._place[queries]
+        own = own[own >= 0]
+        if len(own) == 0:
+            return fuser.fit(self._aligned.select(queries))  # which says what is missing
+        part = self.problem.select(own).with_beta(self.problem.beta_of(queries))
+        part.curve = False
+        return fuser.fit_problem(part, self.scorer.select(own), self._simple.select(own))
+
+    def refits(
+        self, fuser: AutoFuser, steps: tuple[float, ...]
+    ) -> Callable[[NDArray[np.integer]], tuple[Floats, Floats]]:
+        """Return the function of `AutoFuser.refits`, for a fuser that has learned from all queries."""
+        return fuser.refits(self.problem.with_beta(fuser.beta_), self.scorer, steps, self._simple)
 
 
 def softness_for(n_rankers: int) -> float:

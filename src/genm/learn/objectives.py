@@ -84,7 +84,8 @@ class Problem:
         """Positions, among the queries of `aligned`, of those that teach."""
         self.rankers, self.normalizers, self.depths = aligned.rankers, aligned.normalizers, aligned.depths
         self.smooth_j = smooth_j
-        self.beta = beta_of(aligned) if beta == "auto" else check_beta(beta)
+        self._variances = fused_variances(aligned.scores, aligned.starts) if beta == "auto" else None
+        self.beta = check_beta(beta) if self._variances is None else _sharpness_of(self._variances)
         tiles = build_tiles(aligned.starts, aligned.scores, relevant, n_relevant, aligned.query_weights)
         self.tiles: Tiles = take(tiles, kept) if self.n_set_aside else tiles
 
@@ -96,6 +97,10 @@ class Problem:
     def select(self, queries: NDArray[np.integer]) -> Self:
         """Return the problem of some of the kept queries; no score is copied."""
         return self._with(tiles=take(self.tiles, queries), kept=self.kept[queries])
+
+    def beta_of(self, queries: NDArray[np.integer]) -> float:
+        """Return the sharpness that the problem of these queries of the aligned runs alone would have."""
+        return self.beta if self._variances is None else _sharpness_of(self._variances[queries])
 
     def sample(self) -> NDArray[np.intp] | None:
         """Return which of the kept queries a search should begin with; None: with all of them."""
@@ -190,8 +195,12 @@ def beta_of(aligned: Aligned) -> float:
     cosines, whose spread is about 0.1, so beta is 20 over the median query's standard deviation under uniform
     weights (departure 15: with raw BM25 a beta of 200 would saturate the sigmoid).
     """
-    variances = fused_variances(aligned.scores, aligned.starts)
-    return sharpness_for(variances[np.diff(aligned.starts) > 1])
+    return _sharpness_of(fused_variances(aligned.scores, aligned.starts))
+
+
+def _sharpness_of(variances: Floats) -> float:
+    """Return beta for what `fused_variances` returns: -1 for queries that say nothing about the spread."""
+    return sharpness_for(variances[variances != -1.0])
 
 
 def sharpness_for(variances: Floats) -> float:
