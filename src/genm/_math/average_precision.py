@@ -25,7 +25,7 @@ from genm._math.average_precision_kernels import (
     HessianSums,
     Ranks,
     Store,
-    _exact_range,
+    exact_range,
     hessian_range,
     position_gradient_range,
     position_hessian_range,
@@ -325,33 +325,28 @@ def exact_ap(tiles: Tiles, weights: Floats) -> Floats:
 def exact_ap_each(tiles: Tiles, weights: Floats) -> Floats:
     """Return (W, Q) what `exact_ap` returns for each of (W, K) weights, to the bit, in half the time.
 
-    A block of queries is evaluated under all weights before the next: its scores are read from memory once.
+    Some queries are evaluated under all weights before the next: their scores are read from memory once.
     """
     scaled = [scale_weights(tiles, one)[0] for one in weights]
-    starts, store = _rank_starts(tiles), store_of(tiles)
-    values, ranks = np.empty((len(scaled), tiles.n_queries)), np.empty(int(starts[-1]), np.int64)
-
-    def work(low: int, high: int) -> None:
-        for first, last in _known_blocks(tiles, low, high)[0]:
-            for own, found in zip(scaled, values, strict=True):
-                _exact_range(first, last, store, own, found, starts, ranks)
-
-    over_ranges(work, tiles.costs * len(scaled))
-    return values
+    return _evaluate(tiles, np.array(scaled).reshape(-1, tiles.n_rankers))[0]
 
 
 def exact_ranks(tiles: Tiles, weights: Floats) -> Ranked:
     """Return where the relevant documents stand in the fused run: all that most measures look at."""
-    scaled, _ = scale_weights(tiles, weights)
-    starts = _rank_starts(tiles)
-    values, ranks = np.empty(tiles.n_queries), np.empty(int(starts[-1]), np.int64)
-    store = store_of(tiles)
+    values, ranks = _evaluate(tiles, scale_weights(tiles, weights)[0][None])
+    return Ranked(values[0], _rank_starts(tiles), ranks)
+
+
+def _evaluate(tiles: Tiles, scaled: Floats) -> tuple[Floats, Ints]:
+    """Return (W, Q) values under each of (W, K) weights, and the ranks under the last of them."""
+    starts, store = _rank_starts(tiles), store_of(tiles)
+    values, ranks = np.empty((len(scaled), tiles.n_queries)), np.empty(int(starts[-1]), np.int64)
 
     def work(low: int, high: int) -> None:
-        _exact_range(low, high, store, scaled, values, starts, ranks)
+        exact_range(low, high, store, scaled, values, starts, ranks)
 
-    over_ranges(work, tiles.costs, tiles.total_cost)
-    return Ranked(values, starts, ranks)
+    over_ranges(work, len(scaled) * tiles.costs, len(scaled) * tiles.total_cost)
+    return values, ranks
 
 
 def top_positions(tiles: Tiles, weights: Floats, n: int) -> Codes:

@@ -55,6 +55,9 @@ ROUNDING = 2.0**-48
 LEAST = 1e-300
 """More than the rounding of numbers too small to have all their digits."""
 
+TOGETHER = 4
+"""Queries that are evaluated under several weights before the next ones."""
+
 RANKS, GRADIENTS, IN_BLOCKS = 1, 2, 4
 """The steps of `smooth_range`; the last lets every query have its own places in `Ranks`."""
 IN_EIGHTS = 8
@@ -447,65 +450,86 @@ def _count_ties(s: Floats, s_j: float, position: Codes, tile: int, place: int) -
     return earlier
 
 
+class Counts(NamedTuple):
+    """Working memory for the exact ranks of one query."""
+
+    s: Floats
+    order: Ints
+    before: Ints
+    """Of each relevant document, those before it in tiles that were read."""
+    below: Ints
+    """Documents of tiles that stand above this relevant document and below the one before it."""
+    x: Floats
+    """(64,)."""
+
+
 @kernel
-def _exact_range(
+def exact_range(
     low: int, high: int, store: Store, weights: Floats, values: Floats, starts: Ints, ranks: Ints
 ) -> None:
-    """Fill the values and ranks of the queries low:high."""
-    scores, sizes, position, tile_spans = store.scores, store.sizes, store.position, store.tile_spans
-    relevant, relevant_position, relevant_tile, spans = (
-        store.relevant,
-        store.relevant_position,
-        store.relevant_tile,
-        store.relevant_spans,
-    )
-    most = 0
+    """Fill the (W, Q) values of the queries low:high under each of (W, K) weights; the last ones leave their ranks.
+
+    A few queries are evaluated under all weights before the next: their scores stay in the cache.
+    """
+    most, spans = 0, store.relevant_spans
     for q in range(low, high):
         n = spans[q, 1] - spans[q, 0]
         most = n if n > most else most
-    s, order, x = np.empty(most), np.empty(most, np.int64), np.empty(64)
     before, below = np.empty(most + 1, np.int64), np.empty(most + 1, np.int64)
-    zero = low - low  # an integer like any other: a plain 0 is a constant, for which callees are compiled again
-    bounds = make_bounds(store, weights)
-    for q in range(low, high):
-        first, n = spans[q, 0], spans[q, 1] - spans[q, 0]
-        values[q] = 0.0
-        if n == 0:
+    counts = Counts(np.empty(most), np.empty(most, np.int64), before, below, np.empty(64))
+    together = TOGETHER if len(weights) > 1 else max(high - low, 1)
+    for begin in range(low, high, together):
+        for w in range(len(weights)):
+            bounds = make_bounds(store, weights[w])
+            for q in range(begin, min(begin + together, high)):
+                values[w, q] = _rank_exactly(q, store, weights[w], bounds, counts, starts, ranks)
+
+
+@part()
+def _rank_exactly(
+    q: int, store: Store, weights: Floats, bounds: Bounds, counts: Counts, starts: Ints, ranks: Ints
+) -> float:
+    """Fill the ranks of a query's relevant documents; return its average precision."""
+    s, order, before, below, x = counts
+    scores, sizes, position, tile_spans = store.scores, store.sizes, store.position, store.tile_spans
+    first, n = store.relevant_spans[q, 0], store.relevant_spans[q, 1] - store.relevant_spans[q, 0]
+    zero = q - q  # an integer like any other: a plain 0 is a constant, for which callees are compiled again
+    if n == 0:
+        return 0.0
+    order_relevant(store.relevant, first, n, weights, s, order, zero)
+    for j in range(n + 1):
+        before[j], below[j] = 0, 0
+    c0, c3 = zero, zero
+    for tile in range(tile_spans[q, 0], tile_spans[q, 1]):
+        least, greatest = bound_tile(bounds, tile)
+        c0 = first_below(s, c0, zero, n, 1.0, greatest, 0.0)
+        while c0 > 0 and s[c0 - 1] == greatest:  # ties with the tile's best have to be looked at
+            c0 -= 1
+        c3 = first_below(s, c3, zero, n, 1.0, least, 0.0)
+        if c0 >= c3:
+            below[c3] += sizes[tile]
             continue
-        order_relevant(relevant, first, n, weights, s, order, zero)
-        for j in range(n + 1):
-            before[j], below[j] = 0, 0
-        c0, c3 = zero, zero
-        for tile in range(tile_spans[q, 0], tile_spans[q, 1]):
-            least, greatest = bound_tile(bounds, tile)
-            c0 = first_below(s, c0, zero, n, 1.0, greatest, 0.0)
-            while c0 > 0 and s[c0 - 1] == greatest:  # ties with the tile's best have to be looked at
-                c0 -= 1
-            c3 = first_below(s, c3, zero, n, 1.0, least, 0.0)
-            if c0 >= c3:
-                below[c3] += sizes[tile]
-                continue
-            fuse_tile(scores, tile, weights, x)
-            least, greatest = range_of(x)  # which leaves fewer relevant documents open than the bounds
-            begin, stop = c0, first_below(s, c3, c0, c3, 1.0, least, 0.0)
-            while begin < stop and s[begin] > greatest:
-                begin += 1
-            below[stop] += sizes[tile]
-            for d in range(sizes[tile], 64):
-                x[d] = -np.inf
-            for j in range(begin, stop):
-                greater, equal = _count_before(x, s[j])
-                itself = relevant_tile[first + order[j]] == tile
-                if equal > itself:
-                    greater += _count_ties(x, s[j], position, tile, relevant_position[first + order[j]])
-                before[j] += greater
-        above, total = zero, 0.0
-        for j in range(n):
-            above += below[j]
-            rank = 1 + above + before[j]
-            ranks[starts[q] + j] = rank
-            total += (j + 1.0) / rank
-        values[q] = total / store.n_relevant[q]
+        fuse_tile(scores, tile, weights, x)
+        least, greatest = range_of(x)  # which leaves fewer relevant documents open than the bounds
+        begin, stop = c0, first_below(s, c3, c0, c3, 1.0, least, 0.0)
+        while begin < stop and s[begin] > greatest:
+            begin += 1
+        below[stop] += sizes[tile]
+        for d in range(sizes[tile], 64):
+            x[d] = -np.inf
+        for j in range(begin, stop):
+            greater, equal = _count_before(x, s[j])
+            itself = store.relevant_tile[first + order[j]] == tile
+            if equal > itself:
+                greater += _count_ties(x, s[j], position, tile, store.relevant_position[first + order[j]])
+            before[j] += greater
+    above, total = zero, 0.0
+    for j in range(n):
+        above += below[j]
+        rank = 1 + above + before[j]
+        ranks[starts[q] + j] = rank
+        total += (j + 1.0) / rank
+    return float(total / store.n_relevant[q])
 
 
 @kernel
