@@ -15,7 +15,7 @@ from genm.explain import SubsetValues
 from genm.explain.subsets import SharedRefits, Views, members_of, returned_by, split_by_fold
 from genm.learn import BoostFuser
 from genm.learn.auto import AutoFuser
-from genm.learn.objectives import Problem, beta_of
+from genm.learn.objectives import Problem, beta_of, fold_of_queries
 
 AP = parse_measure("AP")
 
@@ -245,9 +245,13 @@ def test_what_is_far_down_in_every_list_does_not_steer_a_climb(monkeypatch):
     assert slope - slope.mean() == pytest.approx(expected_slope - expected_slope.mean(), abs=0.02)
 
 
+@pytest.mark.parametrize("step_from", [2, 5])
 @pytest.mark.parametrize("measure", ["AP", "nDCG@5"])
-def test_many_rankers_are_learned_alike_one_by_one_or_at_once_on_any_number_of_threads(measure, monkeypatch):
+def test_many_rankers_are_learned_alike_one_by_one_or_at_once_on_any_number_of_threads(
+    measure, step_from, monkeypatch
+):
     monkeypatch.setattr("genm.explain.subsets.CHOOSE_UP_TO", 3)
+    monkeypatch.setattr("genm.explain.subsets.STEP_FROM", step_from)
     aligned, subsets = made_up(5, quality=(1.0, 0.8, 0.6, 0.4), n_queries=15), [3, 5, 7, 11, 14, 15]
     found = []
     for threads in ("1", "3"):
@@ -272,3 +276,34 @@ def test_documents_of_a_subset_are_those_that_one_of_its_rankers_returned():
     for subset in (1, 0b101, 1 << 10, 0b11100000010):
         wanted = returned[:, members_of(subset)].any(axis=1)
         np.testing.assert_array_equal(returned_by(bits, subset), wanted)
+
+
+@pytest.mark.parametrize("trusted", [0.0, 0.01, 1.0])
+def test_what_folds_share_says_nothing_about_the_fold_left_out(trusted, monkeypatch):
+    """Other judgments of its queries change the weights of all folds but its own."""
+    monkeypatch.setattr("genm.explain.subsets.CHOOSE_UP_TO", 3)
+    monkeypatch.setattr("genm.explain.subsets.STEP_FROM", 2)
+    monkeypatch.setattr("genm.explain.subsets.TRUSTED_GAIN", trusted)
+    aligned = made_up(5, quality=(1.0, 0.8, 0.6, 0.4), n_queries=15)
+    fold = fold_of_queries(15, 3, 0)
+    turned = aligned.relevance.copy()
+    for q in np.flatnonzero(fold == 1).tolist():
+        turned[aligned.starts[q] : aligned.starts[q + 1]] = turned[aligned.starts[q] : aligned.starts[q + 1]][::-1]
+    ends = []
+    for relevance in (aligned.relevance, turned):
+        refits = SharedRefits(replace(aligned, relevance=relevance), AP, folds=3)
+        refits.values([15])
+        ends.append([end.alpha for end in refits._ends_of_folds(refits._prepare(0b0101))])
+    same = [bool((one == other).all()) for one, other in zip(*ends, strict=True)]
+    assert same == [False, True, False]
+
+
+def test_steps_that_folds_share_come_close_to_searches(monkeypatch):
+    monkeypatch.setattr("genm.explain.subsets.CHOOSE_UP_TO", 3)
+    aligned = made_up(4, quality=(1.0, 0.8, 0.6, 0.4), n_queries=40)
+    searched = held_out(SharedRefits(aligned, AP), [0b0011, 0b1001, 0b0110])
+    monkeypatch.setattr("genm.explain.subsets.STEP_FROM", 2)
+    stepped = held_out(SharedRefits(aligned, AP), [0b0011, 0b1001, 0b0110])
+    for one, other in zip(searched, stepped, strict=True):
+        assert not (one == other).all()
+        assert alike(one, other)

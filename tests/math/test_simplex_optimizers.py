@@ -21,6 +21,7 @@ from genm._math.simplex_optimizers import (
     project_to_simplex,
     quasi_newton,
     split_signs,
+    step_by_curvature,
 )
 
 Array = NDArray[np.float64]
@@ -217,3 +218,14 @@ def test_a_few_weights_take_the_same_path_to_the_last_bit(n: int, monkeypatch: p
         quick, (quasi_newton(f.gradient, start, tol=1e-12, max_iter=50), run_newton(f, start)), strict=True
     ):
         assert (one.alpha.tobytes(), one.value, one.n_iter) == (other.alpha.tobytes(), other.value, other.n_iter)
+
+
+@pytest.mark.parametrize("n", [3, FEW + 2])
+def test_a_step_by_the_true_curvature_reaches_the_top_of_a_quadratic(n):
+    """It promises twice the gain: the curvature takes back half of what the slope says."""
+    rng = np.random.default_rng(n)
+    root, top, start = rng.normal(size=(n, n)), np.full(n, 1.0 / n), rng.dirichlet(np.full(n, 50.0))
+    curvature = root @ root.T + np.eye(n)
+    reached, promised = step_by_curvature(start, -curvature @ (start - top), curvature)
+    assert reached == pytest.approx(top, abs=1e-9)
+    assert promised == pytest.approx((start - top) @ curvature @ (start - top))

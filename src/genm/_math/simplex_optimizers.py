@@ -220,6 +220,12 @@ def quasi_newton(
     return Ascent(alpha, f, n, converged=False, curvature=curvature)
 
 
+def step_by_curvature(alpha: Floats, g: Floats, curvature: Floats) -> tuple[Floats, float]:
+    """Return where a first step of `quasi_newton` leads, not confirmed by f, and what the slope promises there."""
+    step = _curved_step(alpha, g, curvature)
+    return project_to_simplex(alpha + step), dot(g, step)
+
+
 def _curved_step(alpha: Floats, g: Floats, curvature: Floats) -> Floats:
     if len(alpha) < FEW:
         step = np.empty(len(alpha))

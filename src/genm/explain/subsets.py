@@ -10,16 +10,17 @@ together found on the same training queries. Weights of any sign are searched as
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import product
+from itertools import islice, product
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from genm._math.average_precision import smooth_ap, smooth_map
+from genm._math.linear_algebra import product as matrix_product
 from genm._math.linear_algebra import row_products, weighted_mean
 from genm._math.parallel import n_threads, over_items
-from genm._math.simplex_optimizers import Ascent, as_distribution, join_signs, quasi_newton
+from genm._math.simplex_optimizers import Ascent, as_distribution, join_signs, quasi_newton, step_by_curvature
 from genm._math.tiles import Thinner
 from genm._typing import Floats
 from genm.align import Aligned, select_rankers
@@ -63,6 +64,12 @@ COARSE_FOLD_TOLERANCE = 1e-3
 """Replaces FOLD_TOLERANCE for subsets of many rankers, whose searches start with long steps: half of the curvature.
 
 Their values change by less than .001 on average."""
+TRUSTED_GAIN = 0.01
+"""A step of a subset of many rankers that promises less, at first order, is taken without evaluating it."""
+STEP_FROM = 5
+"""Rankers from which on a subset of many takes such steps; smaller ones count more in Shapley values."""
+CHOSEN_SHARE = 0.75
+"""How far the point where such a step begins is from uniform weights to those that a fold chose."""
 STEPS = (0.1, 0.05, 0.02)
 """Steps of the direct search for measures without a smoothed form: fewer than `AutoFuser` takes."""
 INNER_FOLDS = 5
@@ -72,6 +79,8 @@ CHOOSE_UP_TO = 8
 """Up to so many rankers every subset chooses its own shrinkage; with more, all take that of the whole in the fold.
 
 The choice takes two thirds of the time, and the number of subsets doubles with every ranker."""
+
+NO_SHRINKAGE = Shrinkage("uniform", 0.0)
 
 SHARED = ("auto", "newton")
 """Methods whose refits share work; the others learn every subset from scratch."""
@@ -307,23 +316,47 @@ class SharedRefits:
         self._chooses = n_rankers <= CHOOSE_UP_TO
         self._whole: list[_Learned] = []
         """What all rankers together learned, fold by fold."""
+        self._by_fold: list[Floats] = []
+        """What all rankers together learn from the queries of each fold alone."""
+        total = np.array([self._views.scorer.query_weights[inside].sum() for _, inside in self._folds])
+        others = np.where(np.eye(n_folds, dtype=np.bool_), 0.0, total)
+        self._shares = others / np.maximum(others.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+        """(folds, folds) share of each fold in the queries outside another one."""
 
     def values(self, subsets: Sequence[int]) -> list[SubsetTable]:
         """Return for each subset what every query reaches; it depends on nothing that was asked before."""
         if not self._whole:  # the subsets start from what all rankers learn
-            everyone = self._prepare(self._everyone)
-            self._whole = over_items(lambda f: self._learn(everyone, f), range(len(self._folds)))
+            self._learn_whole()
         n_folds = len(self._folds)
         if len(subsets) >= n_threads():  # each thread learns subsets of its own and waits for no other
             found = over_items(self._measure_all, subsets)
         else:
             tasks = over_items(self._prepare, subsets)
-            flat = over_items(lambda job: self._measure(*job), list(product(tasks, range(n_folds))))
-            found = [flat[begin : begin + n_folds] for begin in range(0, len(flat), n_folds)]
+            jobs = product([task for task in tasks if not self._is_quick(task)], range(n_folds))
+            flat = iter(over_items(lambda job: self._measure(*job), jobs))
+            found = [
+                self._measure_quickly(task) if self._is_quick(task) else list(islice(flat, n_folds))
+                for task in tasks
+            ]
         return [self._table(by_fold) for by_fold in found]
+
+    def _learn_whole(self) -> None:
+        """Learn all rankers together, from the queries outside each fold and, for many subsets, inside it."""
+        everyone = self._prepare(self._everyone)
+        if not self._chooses:
+            uniform = everyone.simple.targets["uniform"]
+
+            def learn_inside(f: int) -> Floats:
+                inside = everyone.view.select(self._folds[f][1])
+                return quasi_newton(inside.gradient, uniform, tol=COARSE_FOLD_TOLERANCE, max_iter=MAX_ITER).alpha
+
+            self._by_fold = over_items(learn_inside, range(len(self._folds)))
+        self._whole = over_items(lambda f: self._learn(everyone, f), range(len(self._folds)))
 
     def _measure_all(self, subset: int) -> list[Floats]:
         task = self._prepare(subset)
+        if self._is_quick(task):
+            return self._measure_quickly(task)
         return [self._measure(task, f) for f in range(len(self._folds))]
 
     def _table(self, by_fold: list[Floats]) -> SubsetTable:
@@ -381,21 +414,83 @@ class SharedRefits:
 
     def _learn_quickly(self, task: _Task, f: int) -> _Learned:
         """Return what one of many subsets learns: a short search, and the shrinkage of all rankers together."""
-        queries, whole, parts = self._folds[f][0], self._whole[f], self._parts(task.subset)
+        queries, whole = self._folds[f][0], self._whole[f]
         train, simple = task.view.select(queries), task.simple.select(queries)
-        start, curvature = as_distribution(whole.end.alpha[parts]), None
-        if whole.end.curvature is not None:
-            curvature = 0.5 * whole.end.curvature[np.ix_(parts, parts)]
-        end = quasi_newton(train.gradient, start, tol=COARSE_FOLD_TOLERANCE, max_iter=MAX_ITER, curvature=curvature)
+        end = self._search(train, self._start(task.subset, f), task.subset, f)
         if whole.shrinkage is None:
             return _Learned(end, best_weights([end], train, simple, STEPS), None)
-        least, shrunk = max(simple.means()), shrink(end.alpha, whole.shrinkage, simple.targets)
+        shrunk = shrink(end.alpha, whole.shrinkage, simple.targets)
         if train.is_smoothed:  # mostly both the optimum and its shrunk form are better than simple weights
             reached = train.per_query_each(np.array([end.alpha, shrunk]))
-            if min(weighted_mean(values, simple.query_weights) for values in reached) >= least:
+            if min(weighted_mean(values, simple.query_weights) for values in reached) >= max(simple.means()):
                 return _Learned(end, shrunk, whole.shrinkage)
-        weights = best_weights([end], train, simple, STEPS)
-        return _Learned(end, shrink_safely(weights, whole.shrinkage, simple.targets, train, least), whole.shrinkage)
+        return _Learned(end, _shrunk_from_best(end, whole.shrinkage, train, simple), whole.shrinkage)
+
+    def _start(self, subset: int, f: int) -> Floats:
+        """Return the weights that a search begins with: those of all rankers, as far as they are in the subset."""
+        return as_distribution(self._whole[f].end.alpha[self._parts(subset)])
+
+    def _search(self, train: View, start: Floats, subset: int, f: int) -> Ascent:
+        """Return the optimum that a short search reaches on the training queries of a fold."""
+        curvature = self._curvature(subset, f)
+        return quasi_newton(
+            train.gradient, start, tol=COARSE_FOLD_TOLERANCE, max_iter=MAX_ITER, curvature=curvature
+        )
+
+    def _curvature(self, subset: int, f: int) -> Floats:
+        """Return the curvature that a search begins with: half of what all rankers found, for long steps."""
+        parts, known = self._parts(subset), self._whole[f].end.curvature
+        return 0.5 * (np.eye(len(parts)) if known is None else known[np.ix_(parts, parts)])
+
+    def _is_quick(self, task: _Task) -> bool:
+        """Return whether the folds of a subset share their gradients.
+
+        A loss is the difference between all rankers and all but one. Both are searched alike, fold by fold.
+        """
+        is_one_of_many = self._shrinks and not self._chooses and task.view.is_smoothed
+        return is_one_of_many and 1 < task.subset.bit_count() < self._everyone.bit_count() - 1
+
+    def _measure_quickly(self, task: _Task) -> list[Floats]:
+        """Return what `_measure` returns for every fold, with the work shared between the folds."""
+        view, ends = task.view, self._ends_of_folds(task)
+        some = [task.simple.select(queries) for queries, _ in self._folds]
+        shrinkages = [whole.shrinkage or NO_SHRINKAGE for whole in self._whole]
+        shrunk = [shrink(end.alpha, how, own.targets) for end, how, own in zip(ends, shrinkages, some, strict=True)]
+        found = list(view.per_query_each(np.array(shrunk)))
+        for f, (queries, _) in enumerate(self._folds):
+            if weighted_mean(found[f][queries], some[f].query_weights) < max(some[f].means()):
+                train = view.select(queries)
+                found[f] = view.per_query(_shrunk_from_best(ends[f], shrinkages[f], train, some[f]))
+        return found
+
+    def _ends_of_folds(self, task: _Task) -> list[Ascent]:
+        """Return what a subset learns without each fold, before shrinkage."""
+        subset, ends = task.subset, list[Ascent]()
+        if subset.bit_count() < STEP_FROM:
+            for f, (queries, _) in enumerate(self._folds):
+                ends.append(self._search(task.view.select(queries), self._start(subset, f), subset, f))
+            return ends
+        for f, (start, gradient) in enumerate(zip(*self._slopes(task), strict=True)):
+            weights, promised = step_by_curvature(start, gradient, self._curvature(subset, f))
+            end = Ascent(weights, value=np.nan, n_iter=1, converged=True)
+            if promised >= TRUSTED_GAIN:
+                end = self._search(task.view.select(self._folds[f][0]), weights, subset, f)
+            ends.append(end)
+        return ends
+
+    def _slopes(self, task: _Task) -> tuple[Floats, Floats]:
+        """Return (folds, K) weights to start from without each fold, and the gradient there.
+
+        One pass over the queries serves all folds: those of a fold are evaluated at weights that this fold alone
+        chose, moved towards uniform ones. A start is the mean of these weights over the training folds, and the
+        gradient is that of theirs, so neither knows anything of the fold left out.
+        """
+        parts, uniform = self._parts(task.subset), task.simple.targets["uniform"]
+        points = np.array([as_distribution(chosen[parts]) for chosen in self._by_fold])
+        points = CHOSEN_SHARE * points + (1.0 - CHOSEN_SHARE) * uniform
+        inside = [task.view.select(queries) for _, queries in self._folds]
+        slopes = np.array([own.gradient(point)[1] for own, point in zip(inside, points, strict=True)])
+        return matrix_product(self._shares, points), matrix_product(self._shares, slopes)
 
     def _measure(self, task: _Task, f: int) -> Floats:
         """Return the measure of every query with a relevant document under the weights learned without a fold."""
@@ -403,6 +498,12 @@ class SharedRefits:
             return np.asarray(task.simple.values[0])
         learned = self._whole[f] if task.subset == self._everyone else self._learn(task, f)
         return task.view.per_query(learned.weights)
+
+
+def _shrunk_from_best(end: Ascent, shrinkage: Shrinkage, train: View, simple: SimpleWeights) -> Floats:
+    """Return the best weights for the training queries, shrunk no further than these queries allow."""
+    weights = best_weights([end], train, simple, STEPS)
+    return shrink_safely(weights, shrinkage, simple.targets, train, max(simple.means()))
 
 
 class SubsetValues:
