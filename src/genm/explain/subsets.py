@@ -4,8 +4,9 @@ A subset is an integer with a bit for each ranker. Runs are aligned once and sto
 view of a subset is the store of all rankers with the other weights fixed at 0, or a copy of its columns; documents
 that only the other rankers returned are left out. Subsets learn as `AutoFuser` does, by the same functions: the
 smoothed MAP, or the exact measure from there, then a shrinkage that cross-validation inside the training queries
-chooses. To save time, optimisation starts from the weights and the curvature that all rankers
-together found on the same training queries. Weights of any sign are searched as two parts for each ranker, as
+chooses. To save time, optimisation starts from the weights and the curvature that all rankers together found on the
+same training queries. With more than `CHOOSE_UP_TO` rankers, larger subsets share one pass of gradients between the
+folds instead (`SharedRefits._slopes`). Weights of any sign are searched as two parts for each ranker, as
 `SignedProblem` does it.
 """
 
