@@ -70,12 +70,9 @@ def pytest_collection_finish():
     gc.enable()
 
 
-@pytest.hookimpl(trylast=True)
+@pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(items):
     here = Path(__file__).parent
-    # pytest-xdist gives the first tests to the first process; the order is random otherwise
-    together = tuple(f"{here.as_posix()}/{name}" for name in TOGETHER)
-    items.sort(key=lambda item: not item.path.as_posix().startswith(together))
     chosen = {here / name for name in NUMBERS}
     gone = sorted(str(path) for path in chosen if not path.is_file())
     assert not gone, f"tests/conftest.py lists tests that are gone: {gone}"
@@ -86,6 +83,11 @@ def pytest_collection_modifyitems(items):
             (module,) = mark.args
             if find_spec(module) is None:
                 item.add_marker(pytest.mark.skip(reason=f"{module} is not installed"))
+    found = yield  # pytest chooses by these marks, and pytest-randomly shuffles
+    # pytest-xdist gives the first tests to the first process; the order is random otherwise
+    together = tuple(f"{here.as_posix()}/{name}" for name in TOGETHER)
+    items.sort(key=lambda item: not item.path.as_posix().startswith(together))
+    return found
 
 
 def pytest_terminal_summary(terminalreporter, config):
