@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from judged_cases import judgments, qrels_of, run_of, tied_runs
+from thread_counts import use_threads
 
 from genm.align import UNJUDGED, Aligned, align_runs, as_aligned
 from genm.errors import InputError
@@ -226,7 +227,7 @@ def test_many_long_queries_agree_with_dictionaries_whatever_the_threads(monkeypa
     named = {f"r{k}": run_of(run) for k, run in enumerate(runs)}
     rows, _ = slow_rows(runs, grades, None)
     for threads in ("1", "3"):
-        monkeypatch.setenv("GENM_THREADS", threads)
+        use_threads(monkeypatch, threads)
         assert rows_of(align_runs(named, qrels_of(grades))) == rows
 
 

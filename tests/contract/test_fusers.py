@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from problems import QuickExact, made_up
+from thread_counts import use_threads
 
 from genm import errors
 from genm.align import renormalize
@@ -83,7 +84,7 @@ def test_the_number_of_threads_changes_nothing(make: Callable[..., Fuser], monke
     aligned = made_up(3, n_queries=25, n_docs=300)
     found = []
     for threads in ("1", "3"):
-        monkeypatch.setenv("GENM_THREADS", threads)
+        use_threads(monkeypatch, threads)
         found.append(make().fit(aligned).weights_.tolist())
     assert found[0] == found[1]
 

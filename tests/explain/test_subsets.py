@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from problems import made_up
 from spreads import alike
+from thread_counts import use_threads
 
 from genm.align import select_rankers
 from genm.errors import InputError
@@ -255,7 +256,7 @@ def test_many_rankers_are_learned_alike_one_by_one_or_at_once_on_any_number_of_t
     aligned, subsets = made_up(5, quality=(1.0, 0.8, 0.6, 0.4), n_queries=15), [3, 5, 7, 11, 14, 15]
     found = []
     for threads in ("1", "3"):
-        monkeypatch.setenv("GENM_THREADS", threads)
+        use_threads(monkeypatch, threads)
         refits = SharedRefits(aligned, parse_measure(measure), folds=3)
         found += [refits.values(subsets), [refits.values([subset])[0] for subset in subsets]]
     for values in found[1:]:

@@ -9,6 +9,7 @@ import oracles
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thread_counts import use_threads
 
 from genm._math.average_precision import (
     QueryGradients,
@@ -189,10 +190,10 @@ def test_a_shift_of_a_ranker_costs_no_digits():
 def test_threads_do_not_change_a_bit_average_precision(monkeypatch, threads):
     rng = np.random.default_rng(1)
     case = Case(17, rng.integers(1, 400, 600), 3)
-    monkeypatch.setenv("GENM_THREADS", "1")
+    use_threads(monkeypatch, "1")
     one = smooth_ap(case.tiles, case.weights, 90.0, order=2)
     first = smooth_ap(case.tiles, case.weights, 90.0, order=1)
-    monkeypatch.setenv("GENM_THREADS", threads)
+    use_threads(monkeypatch, threads)
     many = smooth_ap(case.tiles, case.weights, 90.0, order=2)
     for a, b in zip(one, many, strict=True):
         np.testing.assert_array_equal(a, b)
@@ -551,7 +552,7 @@ def test_taken_and_relabelled_queries():
 def test_threads_do_not_change_a_bit(monkeypatch, threads):
     starts, scores, relevant, n_relevant, rng = made(13, [300] * 300, 3, 40)
     weights = rng.random(3)
-    monkeypatch.setenv("GENM_THREADS", threads)
+    use_threads(monkeypatch, threads)
     tiles = build_tiles(starts, scores, relevant, n_relevant)
     np.testing.assert_array_equal(
         exact_ap(tiles, weights), by_sorting(starts, scores, relevant, n_relevant, weights)
@@ -570,7 +571,7 @@ def test_several_weights_at_a_time_are_each_evaluated_to_the_bit(lengths, seed):
 def test_several_weights_on_several_threads_are_the_same(monkeypatch):
     case = Case(3, [300] * 40, 4)
     weights = np.random.default_rng(3).dirichlet(np.ones(4), 6)
-    monkeypatch.setenv("GENM_THREADS", "3")
+    use_threads(monkeypatch, "3")
     monkeypatch.setattr("genm._math.average_precision._BLOCK_BYTES", 1 << 15)  # several blocks for each thread
     wanted = [exact_ap(case.tiles, one) for one in weights]
     np.testing.assert_array_equal(exact_ap_each(case.tiles, weights), wanted)

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from judged_cases import Query, by_sorting, of_scores, query_lists
+from thread_counts import use_threads
 
 from genm._math.hits import descending, hits_of_run, tie_extremes
 
@@ -102,9 +103,9 @@ def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         ]
         for _ in range(150)
     ]
-    monkeypatch.setenv("GENM_THREADS", "1")
+    use_threads(monkeypatch, "1")
     _, alone = of_scores(given_queries)
-    monkeypatch.setenv("GENM_THREADS", "3")
+    use_threads(monkeypatch, "3")
     _, together = of_scores(given_queries)
     for a, b in zip(alone, together, strict=True):
         np.testing.assert_array_equal(a, b)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thread_counts import use_threads
 
 from genm._math.hits import descending
 from genm._math.measures import AP, BPREF, IPREC, JUDGED, NDCG, NO_CUTOFF, RPREC, RR, SUCCESS, P, R, measure_values
@@ -144,7 +145,7 @@ def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(1)
     queries = [([int(g) for g in rng.integers(-1, 4, 40)], []) for _ in range(600)]
     plan = [(NDCG, 10, 1, False, False, 0.0), (AP, NO_CUTOFF, 1, False, False, 0.0)]
-    monkeypatch.setenv("GENM_THREADS", "1")
+    use_threads(monkeypatch, "1")
     alone = values(queries, plan)
-    monkeypatch.setenv("GENM_THREADS", "3")
+    use_threads(monkeypatch, "3")
     np.testing.assert_array_equal(values(queries, plan), alone)

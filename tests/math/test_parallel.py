@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,11 @@ import numpy as np
 import pytest
 from numba.core.errors import NumbaTypeError
 from numba.core.typing.typeof import typeof_impl
+from thread_counts import use_threads
 
 import genm
 from genm._math import parallel
+from genm.errors import InputError
 
 NOWHERE = "/dev/null/nowhere"
 """A folder that nobody can make, root included."""
@@ -217,3 +220,98 @@ def test_signals_are_left_alone_in_other_threads():
 
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(work).result() is before
+
+
+@pytest.mark.parametrize("threads", ["1", "2", "5"])
+@pytest.mark.parametrize("n", [0, 1, 2, 7, 100])
+def test_every_range_and_item_is_worked_on_once(monkeypatch, threads, n):
+    use_threads(monkeypatch, threads)
+    seen = np.zeros(n, np.int64)
+
+    def work(low, high):
+        seen[low:high] += 1
+
+    parallel.over_ranges(work, np.full(n, 1000))
+    assert (seen == 1).all()
+    assert parallel.over_items(lambda i: 2 * i, range(n)) == [2 * i for i in range(n)]
+
+
+def test_items_share_several_threads_and_their_kernels_stay_there(monkeypatch):
+    use_threads(monkeypatch, "3")
+    meeting = threading.Barrier(3, timeout=60)
+
+    def work(_):
+        meeting.wait()  # passes only where three items are worked on at a time
+        return threading.get_ident(), parallel.takes_one_thread(10**9)
+
+    found = parallel.over_items(work, range(3))
+    assert len({thread for thread, _ in found}) == 3
+    assert threading.get_ident() in {thread for thread, _ in found}
+    assert all(alone for _, alone in found)
+    assert not parallel.takes_one_thread(10**9)
+
+
+def test_the_first_failure_in_order_is_raised_and_nothing_is_begun_after_it(monkeypatch):
+    use_threads(monkeypatch, "2")
+    meeting, begun = threading.Barrier(2, timeout=60), []
+
+    def work(i):
+        begun.append(i)
+        if i < 2:
+            meeting.wait()
+            raise InputError(f"item {i}")
+
+    with pytest.raises(InputError, match="item 0"):
+        parallel.over_items(work, range(50))
+    assert sorted(begun) == [0, 1]
+    assert not parallel.takes_one_thread(10**9)
+
+
+def test_an_interruption_does_not_wait_for_others(monkeypatch):
+    use_threads(monkeypatch, "2")
+    main, other_began, may_end = threading.get_ident(), threading.Event(), threading.Event()
+
+    def work(_):
+        if threading.get_ident() == main:
+            assert other_began.wait(60)
+            raise KeyboardInterrupt
+        other_began.set()
+        may_end.wait(60)
+
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            parallel.over_items(work, range(50))
+        assert not may_end.is_set()
+    finally:
+        may_end.set()
+
+
+def test_threads_that_do_not_begin_are_not_waited_for(monkeypatch):
+    """As in a forked process, where the pool has no thread left."""
+    use_threads(monkeypatch, "2")
+    release, started = threading.Event(), threading.Barrier(3, timeout=60)
+
+    def occupy():
+        started.wait()
+        release.wait(60)
+
+    occupied = [parallel._threads(2).submit(occupy) for _ in range(2)]
+    started.wait()
+    try:
+        assert parallel.over_items(lambda i: i + 1, range(5)) == [1, 2, 3, 4, 5]
+    finally:
+        release.set()
+        for one in occupied:
+            one.result()
+
+
+def test_few_scores_are_worked_on_in_one_thread(monkeypatch):
+    monkeypatch.setenv("GENM_THREADS", "2")
+    with parallel.threads_for(parallel.FEW_SCORES - 1):
+        assert parallel.takes_one_thread(10**9)
+        with parallel.threads_for(10**9):  # a block inside does not open what one around it closed
+            assert parallel.takes_one_thread(10**9)
+        assert set(parallel.over_items(lambda _: threading.get_ident(), range(9))) == {threading.get_ident()}
+    with parallel.threads_for(parallel.FEW_SCORES):
+        assert not parallel.takes_one_thread(10**9)
+    assert not parallel.takes_one_thread(10**9)

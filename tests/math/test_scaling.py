@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from thread_counts import use_threads
 
 from genm._math.scaling import KINDS, MODES, rank_lists, scale_lists
 from genm.normalizers import ENGINES, Normalizer, kernel_rules
@@ -257,7 +258,7 @@ def test_the_number_of_threads_changes_nothing(monkeypatch: pytest.MonkeyPatch) 
     raw, retrieved = rng.normal(size=(30_000, 2)), rng.random((30_000, 2)) < 0.7
     starts = np.concatenate(([0], np.sort(rng.integers(0, 30_000, 99)), [30_000]))
     rules = kernel_rules([Normalizer("zscore"), Normalizer("rank")])
-    monkeypatch.setenv("GENM_THREADS", "1")
+    use_threads(monkeypatch, "1")
     alone = scale_lists(raw, retrieved, starts, rules)
-    monkeypatch.setenv("GENM_THREADS", "3")
+    use_threads(monkeypatch, "3")
     np.testing.assert_array_equal(scale_lists(raw, retrieved, starts, rules), alone)

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
+from thread_counts import use_threads
 
 from genm._math.sorting import (
     N_COUNTS,
@@ -85,7 +86,7 @@ def test_long_queries_are_sorted_apart_from_short_ones() -> None:
 
 @pytest.mark.parametrize("threads", ["1", "3"])
 def test_long_segments_do_not_depend_on_threads(monkeypatch: pytest.MonkeyPatch, threads: str) -> None:
-    monkeypatch.setenv("GENM_THREADS", threads)
+    use_threads(monkeypatch, threads)
     rng = np.random.default_rng(3)
     starts = np.array([0, 5, 5, 40_000, 40_001, 70_000])
     score, tie = rng.integers(0, 200, 70_000) / 7, rng.integers(0, 5, 70_000).astype(np.int32)

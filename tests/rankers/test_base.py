@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from thread_counts import use_threads
 
 from genm.errors import InputError, NotFittedError
 from genm.rankers import make_ranker
@@ -57,7 +58,7 @@ def test_the_number_of_threads_changes_nothing(name, corpus, monkeypatch):
     queries = read_queries(["cat dog", "fish"], corpus)
     found = []
     for threads in ("1", "4"):
-        monkeypatch.setenv("GENM_THREADS", threads)
+        use_threads(monkeypatch, threads)
         found.append(make_ranker(name, **RANKERS[name]).fit(corpus).score(queries))
     assert np.array_equal(*found)
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from read.bad_cases import as_dict
+from thread_counts import use_threads
 
 from genm.errors import FormatError
 from genm.ids import Ids
@@ -66,7 +67,7 @@ def test_queries_cut_by_chunks_stay_whole(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.parametrize("threads", ["1", "3"])
 def test_the_first_bad_line_is_named_whatever_the_threads(monkeypatch: pytest.MonkeyPatch, threads: str) -> None:
-    monkeypatch.setenv("GENM_THREADS", threads)
+    use_threads(monkeypatch, threads)
     monkeypatch.setattr(lines, "CHUNK", 1000)
     text = "".join(f"q Q0 d{i} 1 {9000 - i if i not in (2500, 4000) else 'x'} t\n" for i in range(5000))
     with pytest.raises(FormatError, match=r":2501: expected a decimal number as score"):

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from problems import made_up
+from thread_counts import use_threads
 
 from genm.collections import load_collection
 from genm.errors import InputError
@@ -142,7 +143,7 @@ def test_the_papers_rankers_have_the_settings_that_the_kept_results_have():
 
 def test_every_task_keeps_its_own_result(monkeypatch):
     for threads in ("1", "3"):
-        monkeypatch.setenv("GENM_THREADS", threads)
+        use_threads(monkeypatch, threads)
         tasks = [Task(lambda n=n: n * n) for n in range(20)]
         run_all(tasks)
         assert [task.value for task in tasks] == [n * n for n in range(20)]
@@ -240,7 +241,7 @@ def test_threads_change_nothing_and_progress_ends(trial, monkeypatch):
     told = []
     results = []
     for threads in ("1", "3"):
-        monkeypatch.setenv("GENM_THREADS", threads)
+        use_threads(monkeypatch, threads)
         other = Trial(trial.aligned, splits=2, seed=5, beta=BETA, progress=lambda *step: told.append(step))
         results.append(other.supervised(chosen))
     for name in chosen:

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import QuickExact, made_up
 from scale.tables import table_of
+from thread_counts import use_threads
 
 import genm
 from genm.errors import ConvergenceWarning, InputError
@@ -169,7 +170,7 @@ def test_bits_of_every_learner_do_not_depend_on_memory_or_threads(fewer_table, f
         warnings.simplefilter("ignore", ConvergenceWarning)
         patch.setattr(ExactFuser, "_starts", QuickExact._starts)
         whole = fitted()
-        patch.setenv("GENM_THREADS", threads)
+        use_threads(patch, threads)
         other = fitted(memory=memory)
     assert other.weights_.tobytes() == whole.weights_.tobytes()
     assert other.history_ == whole.history_

@@ -16,6 +16,7 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from judged_cases import DOC_IDS, GRADES, TIED_SCORES, drawn, qrels_of, run_of, some_of
+from thread_counts import use_threads
 
 from genm.align import Aligned, align_runs
 from genm.errors import FormatError, InputError, TableError
@@ -290,7 +291,7 @@ def test_other_inputs_or_options_start_anew(inputs: Path, tmp_path: Path, monkey
 def test_bytes_depend_neither_on_memory_nor_on_threads(
     inputs: Path, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, memory: int, threads: str
 ) -> None:
-    monkeypatch.setenv("GENM_THREADS", threads)
+    use_threads(monkeypatch, threads)
     made(inputs, tmp_path / "table", memory=memory)
     assert content(tmp_path / "table") == content(whole)
 

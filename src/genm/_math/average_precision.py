@@ -53,6 +53,8 @@ _NO_CHUNKS: Ints = np.zeros(0, np.int64)
 _GREATEST = np.finfo(np.float64).max
 _MOST_SUMMED_AT_ONCE = 128
 """Queries up to which numpy adds in eight sums; it cuts longer rows in two."""
+_COST_OF_SMOOTHED = 3
+"""What smoothed average precision and its gradient, which costs are of, cost in exact evaluations."""
 _TAME = 1e60
 """A beta with which no gradient overflows where scores were not divided: they are at most 2**500, about 3e150."""
 
@@ -345,7 +347,11 @@ def _evaluate(tiles: Tiles, scaled: Floats) -> tuple[Floats, Ints]:
     def work(low: int, high: int) -> None:
         exact_range(low, high, store, scaled, values, starts, ranks)
 
-    over_ranges(work, len(scaled) * tiles.costs, len(scaled) * tiles.total_cost)
+    total = len(scaled) * tiles.total_cost
+    if takes_one_thread(total // _COST_OF_SMOOTHED):
+        work(0, tiles.n_queries)
+    else:
+        over_ranges(work, len(scaled) * tiles.costs, total)
     return values, ranks
 
 

@@ -316,15 +316,23 @@ def over_ranges(work: Callable[[int, int], None], costs: Ints, total: int | None
         work(0, n)
         return
     threads = n_threads()
-    pieces = min(n, 4 * threads)
+    pieces = min(n, 4 * threads, max(threads, total // LEAST_COST))
     ends = np.searchsorted(np.cumsum(costs), np.linspace(0, total, pieces + 1)[1:-1])
-    cuts = np.unique(np.concatenate(([0], ends, [n])))
-    list(_threads(threads).map(work, cuts[:-1].tolist(), cuts[1:].tolist()))
+    cuts = np.unique(np.concatenate(([0], ends, [n]))).tolist()
+    _share(lambda i: work(cuts[i], cuts[i + 1]), len(cuts) - 1, threads)
+
+
+FEW_SCORES = 64_000
+"""Scores from which a second thread saves time: `genm fit` of four rankers, on two idle cores."""
+SMALL_COST = 40_000
+"""What work costs from which a second thread saves time, in units of about 50 ns, as `Tiles.costs`."""
+LEAST_COST = 5_000
+"""What a range costs at least, where there are enough: handing it to a thread costs about a tenth of that."""
 
 
 def takes_one_thread(cost: int) -> bool:
     """Return whether work of this cost stays in the caller's thread: it is too little, or all cores are busy."""
-    return cost < 20_000 or getattr(_worker, "busy", False) or n_threads() == 1
+    return cost < SMALL_COST or getattr(_worker, "busy", False) or n_threads() == 1
 
 
 def over_items(work: Callable[[A], B], items: Iterable[A]) -> list[B]:
@@ -340,14 +348,49 @@ def over_items(work: Callable[[A], B], items: Iterable[A]) -> list[B]:
     if threads == 1 or len(todo) == 1 or getattr(_worker, "busy", False):
         return [work(item) for item in todo]
 
-    def marked(item: A) -> B:
-        _worker.busy = True
-        try:
-            return work(item)
-        finally:
-            _worker.busy = False
+    results: list[Any] = [None] * len(todo)
 
-    return list(_threads(threads).map(marked, todo))
+    def work_on(i: int) -> None:
+        before, _worker.busy = getattr(_worker, "busy", False), True
+        try:
+            results[i] = work(todo[i])
+        finally:
+            _worker.busy = before
+
+    _share(work_on, len(todo), threads)
+    return results
+
+
+def _share(work: Callable[[int], None], n: int, threads: int) -> None:
+    """Call `work(0)` to `work(n - 1)`, each once, begun in this order, in this thread and others of the pool.
+
+    This thread does not wait for the others to begin: they take some 50 us for that, and small jobs are done by
+    then. After a failure nothing more is begun, and the first failure in the order of the calls is raised, as in
+    one thread.
+    """
+    numbers, failures = iter(range(n)), list[tuple[int, Exception]]()
+    stopped = False
+
+    def take() -> None:
+        for i in numbers:
+            if stopped or failures:
+                return
+            try:
+                work(i)
+            except Exception as error:  # noqa: BLE001 - raised below, in the caller's thread
+                failures.append((i, error))
+
+    helpers = [_threads(threads).submit(take) for _ in range(min(threads, n) - 1)]
+    try:
+        take()
+    except BaseException:  # Ctrl-C, say, does not wait for calls that may take long
+        stopped = True
+        raise
+    for helper in helpers:
+        if not helper.cancel():
+            helper.result()
+    if failures:
+        raise min(failures, key=lambda failure: failure[0])[1]
 
 
 def in_order(work: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
@@ -357,6 +400,21 @@ def in_order(work: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
     """
     runner = _runner()
     yield from map(work, items) if runner is None else cast("list[B]", runner(work, list(items)))
+
+
+@contextmanager
+def threads_for(n_scores: int) -> Iterator[None]:
+    """Stay in this thread inside the block if kernels go over few scores at a time.
+
+    They take less time then than the calls of Python between them, which hold the interpreter lock: two threads
+    would take as long as one, and a quarter more CPU, because they wait for each other.
+    """
+    before = getattr(_worker, "busy", False)
+    _worker.busy = before or n_scores < FEW_SCORES
+    try:
+        yield
+    finally:
+        _worker.busy = before
 
 
 class Runner(Protocol):

@@ -9,6 +9,7 @@ import numpy as np
 
 from genm import charts, display
 from genm._math.linear_algebra import weighted_mean
+from genm._math.parallel import threads_for
 from genm._math.scaling import rank_lists
 from genm._typing import Floats
 from genm.align import Aligned, check_aligned, select_rankers
@@ -243,14 +244,15 @@ def gather_evidence(
     n = len(aligned.queries)
     if n < 2:
         raise InputError(f"{n} judged query: expected at least 2 to learn and to hold out. Judge more queries.")
-    progress("learning", 0, 1)
-    fuser = make()
-    shared = share_fits(fuser, aligned)
-    fuser = fit_shared(fuser, aligned, shared)
-    progress("learning", 1, 1)
-    held_out, fold_normalizers = cross_validate_aligned(
-        make, aligned, measure, folds=min(folds, n), seed=seed, progress=progress, shared=shared
-    )
+    with threads_for(aligned.scores.size):
+        progress("learning", 0, 1)
+        fuser = make()
+        shared = share_fits(fuser, aligned)
+        fuser = fit_shared(fuser, aligned, shared)
+        progress("learning", 1, 1)
+        held_out, fold_normalizers = cross_validate_aligned(
+            make, aligned, measure, folds=min(folds, n), seed=seed, progress=progress, shared=shared
+        )
     evaluator, ranks = (
         AlignedEvaluator(aligned, [measure]),
         rank_lists(aligned.raw, aligned.retrieved, aligned.starts),

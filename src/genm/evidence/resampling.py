@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.parallel import over_items
+from genm._math.parallel import over_items, threads_for
 from genm._typing import Floats
 from genm.align import Aligned
 from genm.errors import ConvergenceWarning
@@ -256,12 +256,15 @@ def keep_evidence(
 ) -> Kept:
     """Refit on resampled queries and on fewer queries, and return everything together."""
     share = share_of(fuser, aligned)
+    with threads_for(aligned.scores.size):
+        refits = refit_resampled(aligned, fuser, seed=seed, progress=progress, share=share)
+        fewer = learn_from_fewer(aligned, fuser, evidence, seed=seed, progress=progress, share=share)
     return Kept(
         rankers=aligned.rankers,
         weights=tuple(fuser.weights_.tolist()),
         fingerprint=fingerprint(aligned),
         seed=seed,
         evidence=evidence,
-        refits=refit_resampled(aligned, fuser, seed=seed, progress=progress, share=share),
-        fewer=learn_from_fewer(aligned, fuser, evidence, seed=seed, progress=progress, share=share),
+        refits=refits,
+        fewer=fewer,
     )

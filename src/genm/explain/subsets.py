@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from genm._math.average_precision import smooth_ap, smooth_map
 from genm._math.linear_algebra import product as matrix_product
 from genm._math.linear_algebra import row_products, weighted_mean
-from genm._math.parallel import n_threads, over_items
+from genm._math.parallel import n_threads, over_items, threads_for
 from genm._math.simplex_optimizers import Ascent, as_distribution, join_signs, quasi_newton, step_by_curvature
 from genm._math.tiles import Thinner
 from genm._typing import Floats
@@ -587,7 +587,8 @@ class SubsetValues:
         while done < len(todo):
             self._progress("learning subsets", done, len(todo))
             some = todo[done : done + at_once]
-            values = self._refits.values(some) if self._refits else [self._from_scratch(one) for one in some]
+            with threads_for(self.aligned.scores.size):
+                values = self._refits.values(some) if self._refits else [self._from_scratch(one) for one in some]
             self._known.update(zip(some, values, strict=True))
             done += len(some)
         if todo:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from genm import charts, display
 from genm._math.linear_algebra import weighted_mean
+from genm._math.parallel import threads_for
 from genm._typing import Floats
 from genm.align import Aligned, AlignedOrRuns, as_aligned, renormalize, select_rankers
 from genm.errors import ConvergenceWarning, InputError, NotFittedError
@@ -104,7 +105,9 @@ class Fuser(ABC):
 
     def fit(self, runs: AlignedOrRuns, qrels: Qrels | None = None) -> Self:
         """Learn weights from scratch, from aligned runs or from runs and judgments."""
-        return self._fit(as_aligned(runs, qrels, normalize=self._normalizer_for(runs, qrels)))
+        aligned = as_aligned(runs, qrels, normalize=self._normalizer_for(runs, qrels))
+        with threads_for(aligned.scores.size):
+            return self._fit(aligned)
 
     @abstractmethod
     def _fit(self, aligned: Aligned) -> Self:

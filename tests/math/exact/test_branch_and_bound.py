@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thread_counts import use_threads
 
 from genm._math.exact.branch_and_bound import Optimum, best_weights, leaves
 from genm._math.exact.line_search import GainLines, ascend_lines, line_profile, value_at
@@ -102,7 +103,7 @@ def test_the_result_does_not_depend_on_threads(monkeypatch):
     problem = random_problem(8, 80, 3, 8)
     results = []
     for threads in ("1", "3"):
-        monkeypatch.setenv("GENM_THREADS", threads)
+        use_threads(monkeypatch, threads)
         found = best_weights(problem, certificate=True)
         results.append(
             (found.weights.tolist(), found.value, found.upper, found.n_cells, found.certificate.edges.tolist())

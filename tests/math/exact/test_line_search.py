@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thread_counts import use_threads
 
 from genm._math.exact import line_search
 from genm._math.exact.line_kernels import fuse_likely
@@ -215,7 +216,7 @@ def test_results_do_not_depend_on_threads(monkeypatch):
     origin, direction = np.array([0.2, 0.3, 0.5]), np.array([0.4, 0.1, -0.5])
     results = []
     for threads in ("1", "2", "3"):
-        monkeypatch.setenv("GENM_THREADS", threads)
+        use_threads(monkeypatch, threads)
         results.append(line_profile(problem, origin, direction, 0.0, 1.0)[:4])
     assert results[0] == results[1] == results[2]
 
