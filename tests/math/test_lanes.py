@@ -10,6 +10,7 @@ from genm._math import lanes
 from genm._math.elementary import exponential, exponentials
 
 EIGHT = st.lists(st.floats(-1e100, 1e100), min_size=8, max_size=8)
+SIXTEEN = st.lists(st.floats(-699.0, 699.0), min_size=lanes.WIDE, max_size=lanes.WIDE)
 
 
 @numba.njit
@@ -49,6 +50,18 @@ def fetched(a, offset, out):
 @numba.njit
 def raised(a, out):
     lanes.store(out, 0, exponential(lanes.load(a, 0)))
+
+
+@numba.njit
+def raised_wide(a, number, out):
+    x = lanes.load_wide(a, 0)
+    lanes.store(out, 0, exponential(x))
+    lanes.store(out, lanes.WIDE, number - x * x / number + x)
+
+
+@numba.njit
+def raised_first(a, out):
+    lanes.store(out, 0, exponential(lanes.load_wide(a, 0)))
 
 
 @given(a=EIGHT, b=EIGHT, number=st.floats(-1e100, 1e100))
@@ -103,3 +116,17 @@ def test_the_exponential_of_lanes_has_the_bits_of_single_numbers():
 def test_arrays_with_gaps_are_refused():
     with pytest.raises(numba.TypingError):
         summed(np.zeros(16)[::2])
+
+
+@given(a=SIXTEEN, number=st.floats(1.0, 100.0), dtype=st.sampled_from([np.float64, np.float32]))
+def test_wide_lanes_compute_what_single_numbers_do(a, number, dtype):
+    x, out = np.array(a, dtype), np.empty((2, lanes.WIDE))
+    raised_wide(x, number, out)
+    x = x.astype(np.float64)
+    np.testing.assert_array_equal(out, [exponentials(x), number - x * x / number + x])
+
+
+def test_a_store_takes_as_many_numbers_as_there_are_lanes():
+    out = np.zeros(lanes.WIDE + 1)
+    raised_first(np.zeros(lanes.WIDE), out)
+    assert out.tolist() == [1.0] * lanes.WIDE + [0.0]

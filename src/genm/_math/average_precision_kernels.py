@@ -1,6 +1,7 @@
 """Kernels of exact and smoothed average precision over tiles: ranks, gradient, Hessian.
 
-They stand in one file because numba recompiles a kernel only when its own file changes.
+They stand in one file because numba recompiles a kernel only when its own file changes. Parts are inlined: a call
+hands over each array as seven numbers or more, on the stack, and such calls took a tenth of the time.
 
 Legend. s fused score; b sharpness (beta, and the powers of two taken out of scores and weights); for relevant
 document j and document d: g = sigmoid(b (s_d - s_j)), w = g (1 - g), h = w (1 - 2 g); R_j smoothed rank, Eq.
@@ -38,7 +39,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genm._math.elementary import STEEPEST, exponential
-from genm._math.lanes import fill, first, higher, highest, load, lower, lowest, prefetch, store, total
+from genm._math.lanes import (
+    WIDE,
+    fill,
+    first,
+    higher,
+    highest,
+    load,
+    load_wide,
+    lower,
+    lowest,
+    prefetch,
+    store,
+    total,
+)
 from genm._math.parallel import kernel, part
 from genm._math.sorting import sort_downwards
 from genm._typing import Codes, Floats, Ints
@@ -55,6 +69,9 @@ ROUNDING = 2.0**-48
 LEAST = 1e-300
 """More than the rounding of numbers too small to have all their digits."""
 
+AHEAD = 2
+"""Tiles between the one that is fused and the one whose scores are asked for."""
+
 TOGETHER = 4
 """Queries that are evaluated under several weights before the next ones."""
 
@@ -64,7 +81,7 @@ IN_EIGHTS = 8
 """With the steps of `sum_gradients`: how gradients are added."""
 
 
-@part()
+@part(inline=True)
 def fuse_tile(scores: NDArray[np.floating], tile: int, weights: Floats, s: Floats) -> None:
     """Set s to the fused scores of 64 documents."""
     weight, begins = weights[0], 64 * len(weights) * tile
@@ -76,7 +93,7 @@ def fuse_tile(scores: NDArray[np.floating], tile: int, weights: Floats, s: Float
             store(s, d, load(s, d) + weight * load(scores, begins + d))
 
 
-@part()
+@part(inline=True)
 def range_of(s: Floats) -> tuple[float, float]:
     """Return the least and greatest of 64 numbers, none NaN."""
     least, greatest = load(s, 0), load(s, 0)
@@ -86,15 +103,20 @@ def range_of(s: Floats) -> tuple[float, float]:
     return lowest(least), highest(greatest)
 
 
-@part()
-def prefetch_tile(scores: NDArray[np.floating], tile: int) -> None:
-    """Ask for the scores of a tile, so that they are in the cache when it is fused."""
-    n = 64 * scores.shape[1]
-    for at in range(tile * n, (tile + 1) * n, 64 // scores.itemsize):
+@part(inline=True)
+def prefetch_quarter(scores: NDArray[np.floating], tile: int, quarter: int) -> None:
+    """Ask for a quarter of a tile's scores, so that they are in the cache when it is fused.
+
+    A core can wait for a dozen lines of memory at a time, and stands still when it is asked for more: quarters
+    leave it work in between. Eight numbers are a line of float64 and half a line of float32.
+    """
+    n = 16 * scores.shape[1]
+    begins = (4 * tile + quarter) * n
+    for at in range(begins, begins + n, 8):
         prefetch(scores, at)
 
 
-@part()
+@part(inline=True)
 def order_relevant(
     scores: NDArray[np.floating], first: int, n: int, weights: Floats, s: Floats, order: Ints, at: int
 ) -> None:
@@ -111,7 +133,7 @@ def order_relevant(
     sort_downwards(s, order, at, n)
 
 
-@part()
+@part(inline=True)
 def first_below(s: Floats, j: int, low: int, high: int, b: float, x: float, distance: float) -> int:
     """Return the first j in low:high (s falling) with b (x - s_j) > distance, or high.
 
@@ -167,7 +189,7 @@ class Bounds(NamedTuple):
     """More than all roundings of the bounds and of the fused scores together."""
 
 
-@part()
+@part(inline=True)
 def make_bounds(store: Store, weights: Floats) -> Bounds:
     """Return bounds with the level from which the weights differ least; it is 0 where sums are not known."""
     level, slack, n_rankers = 0.0, 0.0, len(weights)
@@ -187,7 +209,7 @@ def make_bounds(store: Store, weights: Floats) -> Bounds:
     return Bounds(store.low, store.high, store.sums, above, level, slack)
 
 
-@part()
+@part(inline=True)
 def bound_tile(bounds: Bounds, tile: int) -> tuple[float, float]:
     """Return numbers between which all fused scores of the tile lie.
 
@@ -247,7 +269,7 @@ class Place(NamedTuple):
     """Its first place in V."""
 
 
-@part()
+@part(inline=True)
 def pair_by_ratio(E: Floats, t: int, V: float, G: Floats, row: int) -> None:
     """Set a row of G to g of one relevant document and the 64 of tile t; 0 past the tile's end, where E is."""
     for d in range(0, 64, 8):
@@ -255,7 +277,7 @@ def pair_by_ratio(E: Floats, t: int, V: float, G: Floats, row: int) -> None:
         store(G, 64 * row + d, x / (x + V))
 
 
-@part()
+@part(inline=True)
 def pair_by_score(E: Floats, t: int, size: int, b: float, s_j: float, G: Floats, row: int) -> None:
     """Set a row of G to g of one relevant document and the 64 of tile t, which is too wide for ratios."""
     for d in range(0, 64, 8):
@@ -264,7 +286,7 @@ def pair_by_score(E: Floats, t: int, size: int, b: float, s_j: float, G: Floats,
         store(G, 64 * row + d, first(x / (x + 1.0), size - d))
 
 
-@part()
+@part(inline=True)
 def pair_again(
     E: Floats, t: int, size: int, b: float, s_j: float, V: float, wide: int, G: Floats, row: int
 ) -> None:
@@ -275,27 +297,29 @@ def pair_again(
         pair_by_ratio(E, t, V, G, row)
 
 
-@part()
+@part(inline=True)
 def invert_tile(E: Floats, t: int, size: int, G: Floats, row: int) -> None:
     """Set a row of G to 1 / E, 0 past the tile's end: for relevant documents that stand below it."""
     for d in range(0, 64, 8):
         store(G, 64 * row + d, first(1.0 / load(E, 64 * t + d), size - d))
 
 
-@part()
+@part(inline=True)
 def _raise_tile(s: Floats, size: int, b: float, middle: float, E: Floats, t: int) -> None:
     """Set E of tile t from its fused scores."""
-    for d in range(0, 64, 8):
-        store(E, 64 * t + d, first(exponential((load(s, d) - middle) * b), size - d))
+    for d in range(0, 64, WIDE):
+        store(E, 64 * t + d, exponential((load_wide(s, d) - middle) * b))
+    for d in range(size, 64):
+        E[t, d] = 0.0
 
 
-@part()
+@part(inline=True)
 def place_in(V: Floats, v: int, n: int, room: int) -> int:
     """Return where n numbers go that come at v: there, or to the last `room` places where that is too far."""
     return v if v + n <= len(V) - room else len(V) - room
 
 
-@part()
+@part(inline=True)
 def raise_relevant(
     s: Floats, b: float, middle: float, begin: int, above: int, stop: int, V: Floats, place: int
 ) -> None:
@@ -309,7 +333,7 @@ def raise_relevant(
         store(V, place + j - begin, exponential(x - first(2.0 * x, above - j)))
 
 
-@part()
+@part(inline=True)
 def _add_series(
     E: Floats, begins: int, sign: float, V: Floats, v: int, R: Floats, W: Floats, begin: int, stop: int
 ) -> None:
@@ -333,7 +357,7 @@ def _add_series(
         store(W, j, load(W, j) + first(x * (m1 - x * (2.0 * m2 - x * (3.0 * m3 - x * (4.0 * m4)))), n))
 
 
-@part()
+@part(inline=True)
 def _sums(G: Floats, row: int) -> tuple[float, float]:
     """Return the sums of g and of w over 64 documents."""
     sum_g, sum_w = fill(0.0), fill(0.0)
@@ -344,7 +368,7 @@ def _sums(G: Floats, row: int) -> tuple[float, float]:
     return total(sum_g), total(sum_w)
 
 
-@part()
+@part(inline=True)
 def _rank_query(
     q: int,
     place: Place,
@@ -380,7 +404,7 @@ def _rank_query(
         if inside or c0 < c3:
             fuse_tile(scores, tile, weights, x)
             least, greatest = range_of(x)
-            prefetch_tile(scores, tile + 1)
+            prefetch_quarter(scores, tile + AHEAD, 0)
             c0 = first_below(s, c0, at, end, b, greatest, -window)
             c3 = first_below(s, c3, at, end, b, least, window)
         J[c3] += size
@@ -400,8 +424,10 @@ def _rank_query(
                 v = place_in(V, used, c3 - c0, room) - c0
                 used += c3 - c0
                 raise_relevant(s, b, middle, c0, c1, c3, V, v + c0)
+            prefetch_quarter(scores, tile + AHEAD, 1)
             if c0 < c1:
                 _add_series(E, 64 * t, 1.0, V, v, R, W, c0, c1)
+            prefetch_quarter(scores, tile + AHEAD, 2)
             if c2 < c3:
                 row = min(rows, last)
                 rows += 1
@@ -409,6 +435,7 @@ def _rank_query(
                 _add_series(G, 64 * row, -1.0, V, v, R, W, c2, c3)
                 for j in range(c2, c3):
                     R[j] += size
+            prefetch_quarter(scores, tile + AHEAD, 3)
             for j in range(c1, c2):
                 row = min(rows, last)
                 rows += 1
@@ -431,7 +458,7 @@ def _rank_query(
     return Place(end, t, rows, used)
 
 
-@part()
+@part(inline=True)
 def _count_before(s: Floats, s_j: float) -> tuple[int, int]:
     """Return how many of 64 scores are greater than s_j, and how many equal it."""
     greater, equal = 0, 0
@@ -441,7 +468,7 @@ def _count_before(s: Floats, s_j: float) -> tuple[int, int]:
     return greater, equal
 
 
-@part()
+@part(inline=True)
 def _count_ties(s: Floats, s_j: float, position: Codes, tile: int, place: int) -> int:
     """Return how many of 64 documents equal s_j and stand in an earlier row."""
     earlier = 0
@@ -485,7 +512,7 @@ def exact_range(
                 values[w, q] = _rank_exactly(q, store, weights[w], bounds, counts, starts, ranks)
 
 
-@part()
+@part(inline=True)
 def _rank_exactly(
     q: int, store: Store, weights: Floats, bounds: Bounds, counts: Counts, starts: Ints, ranks: Ints
 ) -> float:
@@ -562,7 +589,7 @@ def top_range(low: int, high: int, store: Store, weights: Floats, found: Codes) 
             found[q, i] = place[i] if i < n else -1
 
 
-@part()
+@part(inline=True)
 def _spread_series(E: Floats, begins: int, V: Floats, v: int, C: Floats, begin: int, stop: int, u: Floats) -> None:
     """Add the series of sum_j C_j w to u, for the relevant documents begin:stop.
 
@@ -578,7 +605,7 @@ def _spread_series(E: Floats, begins: int, V: Floats, v: int, C: Floats, begin: 
     spread_powers(E, begins, a1, a2, a3, a4, u)
 
 
-@part()
+@part(inline=True)
 def spread_powers(E: Floats, begins: int, a1: float, a2: float, a3: float, a4: float, u: Floats) -> None:
     """Add a1 E - a2 E^2 + a3 E^3 - a4 E^4 to u for 64 documents."""
     for d in range(0, 64, 8):
@@ -586,7 +613,7 @@ def spread_powers(E: Floats, begins: int, a1: float, a2: float, a3: float, a4: f
         store(u, d, load(u, d) + x * (a1 - x * (a2 - x * (a3 - x * a4))))
 
 
-@part()
+@part(inline=True)
 def _add_slope(G: Floats, row: int, c: float, u: Floats) -> None:
     """Add c w to u for 64 documents."""
     for d in range(0, 64, 8):
@@ -594,7 +621,7 @@ def _add_slope(G: Floats, row: int, c: float, u: Floats) -> None:
         store(u, d, load(u, d) + c * (x - x * x))
 
 
-@part()
+@part(inline=True)
 def _take_dots(
     u: Floats, scores: NDArray[np.floating], tile: int, shift: Floats, gradients: Floats, q: int
 ) -> None:
@@ -606,7 +633,7 @@ def _take_dots(
         gradients[q, k] -= total(dot)
 
 
-@part()
+@part(inline=True)
 def mean_relevant(relevant: NDArray[np.floating], begin: int, n: int, shift: Floats) -> None:
     """Set shift to the mean scores of the relevant documents begin:begin+n."""
     for k in range(len(shift)):
@@ -618,7 +645,7 @@ def mean_relevant(relevant: NDArray[np.floating], begin: int, n: int, shift: Flo
         shift[k] = shift[k] / n if n > 0 else 0.0
 
 
-@part()
+@part(inline=True)
 def _differentiate_query(
     q: int,
     place: Place,
@@ -716,7 +743,7 @@ def smooth_range(
             place = after
 
 
-@part()
+@part(inline=True)
 def _sum_in_eights(x: Floats) -> float:
     """Return the sum of up to 128 numbers in numpy's order: one by one up to seven, else in eight sums."""
     n = len(x)
@@ -780,7 +807,7 @@ class HessianSums(NamedTuple):
     """(Q,) the chunk each query belongs to."""
 
 
-@part()
+@part(inline=True)
 def _sum_moments(E: Floats, begins: int, X: Floats, moments: Floats) -> None:
     """Set moments[i, k] to the sum over the tile's documents of E^(i+1) X_k; its E lie at `begins`."""
     for k in range(len(X)):
@@ -795,7 +822,7 @@ def _sum_moments(E: Floats, begins: int, X: Floats, moments: Floats) -> None:
         moments[0, k], moments[1, k], moments[2, k], moments[3, k] = total(m1), total(m2), total(m3), total(m4)
 
 
-@part()
+@part(inline=True)
 def _add_series_moments(v: float, sign: float, moments: Floats, P: Floats, T: Floats, j: int) -> None:
     """Add the series of sum_d w X to P_j and of sum_d h X to T_j."""
     v2, width = v * v, moments.shape[1]
@@ -808,7 +835,7 @@ def _add_series_moments(v: float, sign: float, moments: Floats, P: Floats, T: Fl
         store(T, at, load(T, at) + sign * (m1 - 4.0 * m2 + 9.0 * m3 - 16.0 * m4))
 
 
-@part()
+@part(inline=True)
 def _add_pairs(
     G: Floats, row: int, g: Floats, h: Floats, c: float, X: Floats, P: Floats, T: Floats, j: int, u: Floats
 ) -> None:
@@ -830,7 +857,7 @@ def _add_pairs(
         T[j, k] += total(sum_h)
 
 
-@part()
+@part(inline=True)
 def _centre(scores: NDArray[np.floating], tile: int, shift: Floats, X: Floats) -> None:
     """Set X to the tile's scores less shift; its last row stays."""
     for k in range(len(shift)):
@@ -839,7 +866,7 @@ def _centre(scores: NDArray[np.floating], tile: int, shift: Floats, X: Floats) -
             store(X, 64 * k + d, load(scores, begins + d) - x)
 
 
-@part()
+@part(inline=True)
 def _take_squares(u: Floats, X: Floats, ux: Floats, H: Floats) -> None:
     """Take sum_d u X X' from the lower triangle of H."""
     for k in range(len(H)):
@@ -852,7 +879,7 @@ def _take_squares(u: Floats, X: Floats, ux: Floats, H: Floats) -> None:
             H[k, other] -= total(dot)
 
 
-@part()
+@part(inline=True)
 def _close_ranks(x: Floats, C: float, D: float, P: Floats, T: Floats, j: int, H: Floats) -> None:
     """Turn P_j into dR_j; add to H what is left of D_j dR_j dR_j' - C_j ddR_j, for a document with scores x."""
     n_rankers = len(x)
@@ -956,7 +983,7 @@ def hessian_range(
         at += n
 
 
-@part()
+@part(inline=True)
 def _sigmoid(b: float, s_i: float, s_j: float) -> float:
     x = exponential(min(max(b * (s_i - s_j), -STEEPEST), STEEPEST))
     return x / (1.0 + x)

@@ -7,6 +7,9 @@ one fixed tree. Every operation rounds as IEEE 754 says, so AVX-512, AVX2, SSE2 
 
 Kernels call the functions below and write + - * / between lanes, or between lanes and a number. Python cannot call
 them.
+
+Sixteen wide lanes serve where a long chain of operations is computed for each number: a core then works on twice as
+many chains at once. They know fewer functions.
 """
 
 import operator
@@ -21,51 +24,64 @@ from numba.core.typing.templates import ConcreteTemplate, infer_global, signatur
 from numba.extending import intrinsic, lower_builtin, models, register_model
 
 WIDTH = 8
+WIDE = 16
 
-_VECTOR = ir.VectorType(ir.DoubleType(), WIDTH)
+
+def _vector(width: int) -> Any:
+    return ir.VectorType(ir.DoubleType(), width)
+
+
+_VECTOR = _vector(WIDTH)
 _INTEGERS = ir.VectorType(ir.IntType(64), WIDTH)
 _BYTES = ir.IntType(8).as_pointer()
 
 
 class LanesType(types.Type):
-    """The numba type of eight float64 numbers in a register."""
+    """The numba type of some float64 numbers in registers."""
 
-    def __init__(self) -> None:
-        super().__init__(name="Lanes")
+    def __init__(self, width: int) -> None:
+        self.width = width
+        super().__init__(name=f"Lanes{width}")
 
 
-LANES = LanesType()
+LANES = LanesType(WIDTH)
+WIDE_LANES = LanesType(WIDE)
 
 
 @register_model(LanesType)
 class _LanesModel(models.PrimitiveModel):
     def __init__(self, manager: Any, kind: Any) -> None:
-        super().__init__(manager, kind, _VECTOR)
+        super().__init__(manager, kind, _vector(kind.width))
 
 
-def _splat(builder: Any, number: Any) -> Any:
-    one = builder.insert_element(ir.Constant(_VECTOR, ir.Undefined), number, ir.Constant(ir.IntType(32), 0))
-    places = ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), [0] * WIDTH)
-    return builder.shuffle_vector(one, ir.Constant(_VECTOR, ir.Undefined), places)
+def _splat(builder: Any, number: Any, width: int = WIDTH) -> Any:
+    undefined = ir.Constant(_vector(width), ir.Undefined)
+    one = builder.insert_element(undefined, number, ir.Constant(ir.IntType(32), 0))
+    places = ir.Constant(ir.VectorType(ir.IntType(32), width), [0] * width)
+    return builder.shuffle_vector(one, undefined, places)
 
 
 def _define(operation: Any, instruction: str) -> None:
     """Let kernels write `operation` between lanes, or between lanes and a float64."""
-    pairs = ((LANES, LANES), (LANES, types.float64), (types.float64, LANES))
+    calls = [
+        signature(lanes, *pair)
+        for lanes in (LANES, WIDE_LANES)
+        for pair in ((lanes, lanes), (lanes, types.float64), (types.float64, lanes))
+    ]
 
     @infer_global(operation)
     class _Typing(ConcreteTemplate):
-        cases: ClassVar[list[Any]] = [signature(LANES, *pair) for pair in pairs]
+        cases: ClassVar[list[Any]] = calls
 
     def generate(_context: Any, builder: Any, called: Any, arguments: Any) -> Any:
         left, right = (
-            value if kind == LANES else _splat(builder, value)
+            value if kind == called.return_type else _splat(builder, value, called.return_type.width)
             for value, kind in zip(arguments, called.args, strict=True)
         )
         return getattr(builder, instruction)(left, right)
 
-    for pair in pairs:
-        lower_builtin(operation, *pair)(generate)
+    for call in calls:
+        lower_builtin(operation, *call.args)(generate)
 
 
 for _operations, _instruction in (
@@ -78,41 +94,52 @@ for _operations, _instruction in (
         _define(_operation, _instruction)
 
 
-def _pointer(context: Any, builder: Any, kind: Any, array: Any, offset: Any) -> Any:
-    """Return where eight numbers begin: `offset` numbers into the memory of a contiguous array."""
+def _pointer(context: Any, builder: Any, kind: Any, array: Any, offset: Any, width: int = WIDTH) -> Any:
+    """Return where `width` numbers begin: `offset` numbers into the memory of a contiguous array."""
     data = context.make_array(kind)(context, builder, array).data
     start = builder.gep(data, [offset])
     number = ir.FloatType() if kind.dtype == types.float32 else ir.DoubleType()
-    return builder.bitcast(start, ir.VectorType(number, WIDTH).as_pointer())
+    return builder.bitcast(start, ir.VectorType(number, width).as_pointer())
 
 
 def _is_row(array: Any) -> bool:
     return isinstance(array, types.Array) and array.layout == "C" and array.dtype in (types.float32, types.float64)
 
 
-@intrinsic
-def _load(_typing: Any, array: Any, offset: Any) -> Any:
+def _loading(lanes: LanesType, array: Any, offset: Any) -> Any:
+    """Return the signature of a load into such lanes and what generates it, or None if there is no such load."""
     if not _is_row(array) or not isinstance(offset, types.Integer):
         return None
 
     def generate(context: Any, builder: Any, called: Any, arguments: Any) -> Any:
         offset = context.cast(builder, arguments[1], called.args[1], types.intp)
-        place = _pointer(context, builder, called.args[0], arguments[0], offset)
-        wide = called.args[0].dtype == types.float64
-        numbers = builder.load(place, align=8 if wide else 4)
-        return numbers if wide else builder.fpext(numbers, _VECTOR)
+        place = _pointer(context, builder, called.args[0], arguments[0], offset, lanes.width)
+        is_double = called.args[0].dtype == types.float64
+        numbers = builder.load(place, align=8 if is_double else 4)
+        return numbers if is_double else builder.fpext(numbers, _vector(lanes.width))
 
-    return LANES(array, offset), generate
+    return lanes(array, offset), generate
+
+
+@intrinsic
+def _load(_typing: Any, array: Any, offset: Any) -> Any:
+    return _loading(LANES, array, offset)
+
+
+@intrinsic
+def _load_wide(_typing: Any, array: Any, offset: Any) -> Any:
+    return _loading(WIDE_LANES, array, offset)
 
 
 @intrinsic
 def _store(_typing: Any, array: Any, offset: Any, lanes: Any) -> Any:
-    if not _is_row(array) or array.dtype != types.float64 or lanes != LANES:
+    if not _is_row(array) or array.dtype != types.float64 or not isinstance(lanes, LanesType):
         return None
 
     def generate(context: Any, builder: Any, called: Any, arguments: Any) -> Any:
         offset = context.cast(builder, arguments[1], called.args[1], types.intp)
-        builder.store(arguments[2], _pointer(context, builder, called.args[0], arguments[0], offset), align=8)
+        place = _pointer(context, builder, called.args[0], arguments[0], offset, lanes.width)
+        builder.store(arguments[2], place, align=8)
         return context.get_dummy_value()
 
     return types.none(array, offset, lanes), generate
@@ -219,11 +246,11 @@ def _first(_typing: Any, lanes: Any, n: Any) -> Any:
 def _power_of_two(_typing: Any, shifted: Any) -> Any:
     def generate(_context: Any, builder: Any, _called: Any, arguments: Any) -> Any:
         number = arguments[0]
-        vector = isinstance(number.type, ir.VectorType)
-        integers: Any = _INTEGERS if vector else ir.IntType(64)
+        width = number.type.count if isinstance(number.type, ir.VectorType) else 0
+        integers: Any = ir.VectorType(ir.IntType(64), width) if width else ir.IntType(64)
 
         def constant(value: int) -> Any:
-            return ir.Constant(integers, [value] * WIDTH if vector else value)
+            return ir.Constant(integers, [value] * width if width else value)
 
         exponent = builder.add(builder.bitcast(number, integers), constant(1023))
         return builder.bitcast(builder.shl(exponent, constant(52)), number.type)
@@ -240,11 +267,13 @@ def _bits_of(_typing: Any, _number: Any) -> Any:
 
 
 Lanes = Any
-"""Eight float64 numbers; numba knows them as `LANES`."""
+"""Eight float64 numbers, or sixteen; numba knows them as `LANES` and `WIDE_LANES`."""
 
 # The decorator hides that a call leaves the typing context out.
 load: Callable[[Any, int], Lanes] = cast("Any", _load)
 """load(array, offset): the eight numbers from `offset` on in the memory of a contiguous float array."""
+load_wide: Callable[[Any, int], Lanes] = cast("Any", _load_wide)
+"""load_wide(array, offset): sixteen numbers from there on, for + - * /, `power_of_two` and `store`."""
 store: Callable[[Any, int, Lanes], None] = cast("Any", _store)
 """store(array, offset, lanes): write them there."""
 prefetch: Callable[[Any, int], None] = cast("Any", _prefetch)

@@ -445,6 +445,6 @@ def _threads(n: int) -> ThreadPoolExecutor:
     return _pool
 
 
-def part() -> Callable[[F], F]:
-    """Compile a part of a kernel."""
-    return kept(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+def part(*, inline: bool = False) -> Callable[[F], F]:
+    """Compile a part of a kernel; with `inline` it becomes code of each kernel that calls it, whatever its size."""
+    return kept(no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=inline)
