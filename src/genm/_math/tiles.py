@@ -478,7 +478,8 @@ class Thinner:
         uniform weights, within each query that keeps more than one document.
         """
         tiles, own = self._tiles, np.array(columns, np.int64)
-        upto = np.concatenate(([0], np.cumsum(kept)))
+        upto = np.empty(len(kept) + 1, np.int64)
+        _count_before(kept, upto)
         begins = upto[self._starts]
         counts = np.diff(begins)
         tile_starts = np.concatenate(([0], np.cumsum(-(-counts // TILE))))
@@ -529,6 +530,16 @@ class Thinned(NamedTuple):
     sizes: Ints
     position: Codes
     variances: Floats
+
+
+@kernel
+def _count_before(marked: Bools, upto: Ints) -> None:
+    """Set upto[i] to how many of the first i are marked. numpy holds the interpreter lock while it does this."""
+    n = 0
+    for i in range(len(marked)):
+        upto[i] = n
+        n += marked[i]
+    upto[len(marked)] = n
 
 
 @kernel
