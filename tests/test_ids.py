@@ -1,6 +1,7 @@
 """Tables of ids behave as lists, dictionaries and sorts of Python strings do."""
 
 import string
+from random import Random
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from genm import ids as module
-from genm.ids import Ids, byte_order, encode, find, intern, unite
+from genm.ids import Ids, Interning, byte_order, encode, find, intern, unite
 
 # Few letters and a NUL, so that prefixes, equal words and padding meet often; some beyond ASCII.
 id_texts = st.text(alphabet="ab\0éz0", max_size=20) | st.sampled_from(
@@ -82,19 +83,55 @@ def test_many_ids_over_several_parts_and_blocks() -> None:
     assert (listed[order[:-1]] < listed[order[1:]]).all()
 
 
+def all_hashes_equal(monkeypatch: pytest.MonkeyPatch) -> None:
+    deal = module._deal
+
+    def everything_collides(text, at, length, cuts, before, spare, hashes, rows, ends, *others):  # type: ignore[no-untyped-def]
+        deal(text, at, length, cuts, before, spare, hashes, rows, ends, *others)
+        for block in range(len(cuts) - 1):
+            own = slice(before + cuts[block], before + cuts[block + 1])
+            hashes[own], rows[own], ends[block] = 1, np.arange(own.start, own.stop), own.stop - own.start
+
+    monkeypatch.setattr(module, "_deal", everything_collides)
+
+
 def test_equal_hashes_of_different_ids_stay_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the hash says, long ids are told apart by their bytes."""
-
-    def everything_collides(text, at, length, hashes, cuts, counts, low, high):  # type: ignore[no-untyped-def]
-        for block in range(low, high):
-            hashes[cuts[block] : cuts[block + 1]] = 1
-            counts[block, 0] = cuts[block + 1] - cuts[block]
-
+    all_hashes_equal(monkeypatch)
     strings = ["first long id", "second long id", "first long id", "second long ix"]
-    monkeypatch.setattr(module, "_hash", everything_collides)
     table, codes = encode(strings)
     assert list(table) == [strings[0], strings[1], strings[3]]
     assert codes.tolist() == [0, 1, 0, 2]
+    assert find(table, Ids.of(["second long ix", "another id"])).tolist() == [2, -1]
+
+
+def added(blocks: list[list[str]], order: list[int]) -> tuple[list[str], list[int]] | None:
+    """Return what `Interning` finds of the strings of some blocks, added in this order."""
+    cuts = np.append(0, np.cumsum([len(block) for block in blocks]))
+    size = sum(len(string.encode()) for block in blocks for string in block)
+    pieces = Interning(int(cuts[-1]), size, len(blocks), int(cuts[-1]))
+    for number in order:
+        one = Ids.of(blocks[number])
+        pieces.add(number, int(cuts[number]), one.text, one.starts[:-1], np.diff(one.starts).astype(np.int32))
+    found = pieces.table(cuts)
+    return None if found is None else (list(found[0]), found[1].tolist())
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    st.lists(st.lists(id_texts, min_size=1, max_size=8), min_size=1, max_size=6), st.randoms(use_true_random=False)
+)
+def test_blocks_in_any_order_give_what_intern_gives(blocks: list[list[str]], random: Random) -> None:
+    order = list(range(len(blocks)))
+    random.shuffle(order)
+    table, codes = encode(string for block in blocks for string in block)
+    assert added(blocks, order) == (list(table), codes.tolist())
+
+
+def test_copies_with_equal_hashes_and_other_bytes_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    all_hashes_equal(monkeypatch)
+    assert added([["first long id"], ["first long id"]], [1, 0]) == (["first long id"], [0, 0])
+    assert added([["first long id"], ["first long ix"]], [0, 1]) is None
 
 
 def test_intern_reads_pieces_of_a_text() -> None:

@@ -9,6 +9,7 @@ docs/complexity.md has the figures beside polars.
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from threading import Lock
 from typing import Self
 
 import numpy as np
@@ -20,11 +21,14 @@ from genm._math.text_numbers import Table, unite_texts
 
 _BLOCK = 1 << 16
 _PART = 1 << 14  # ids per hash table: small enough for a core's cache
+_MOST_PARTS = 1 << 12  # with more, a block has few ids for each
 _SHORT = 7  # the hash of an id of up to this many bytes is unique, so the text need not be compared
 _ONE, _BYTE, _HALF = np.uint64(1), np.uint64(8), np.uint64(32)
 _WORD = 8
 _SEVEN_BYTES = np.uint64(56)
 _LOW63 = np.uint64((1 << 63) - 1)
+_NOTHING = np.zeros(0, np.uint8), np.zeros(0, np.int64), np.zeros(0, np.int32)
+_NO_LENGTHS = np.zeros(0, np.uint16)
 _MIX_1, _MIX_2 = np.uint64(0x2545F4914F6CDD1D), np.uint64(0x5851F42D4C957F2D)
 
 
@@ -74,14 +78,196 @@ def intern(
     text: NDArray[np.uint8], at: NDArray[np.int64], length: NDArray[np.int32]
 ) -> tuple[Ids, NDArray[np.int32]]:
     """Return the table of distinct pieces text[at:at + length], by first appearance, and each piece's code."""
-    first, cuts = _first_equal(text, at, length), _blocks(len(at))
-    work, n_new = np.diff(cuts), np.zeros(len(cuts) - 1, np.int64)
-    over_ranges(lambda a, b: _count_new(first, cuts, n_new, a, b), work)
-    before = np.append(0, np.cumsum(n_new))
-    codes, where = np.empty(len(first), np.int32), np.empty(before[-1], np.int32)
-    over_ranges(lambda a, b: _number_new(first, cuts, before, codes, where, a, b), work)
-    over_ranges(lambda a, b: _number_others(first, cuts, codes, a, b), work)
-    return _gathered(text, at, length, where), codes
+    pieces = _Placed(text, at, length)
+    found = _dealt(pieces).table(by_text=False) or _dealt(pieces).table(by_text=True)
+    assert found is not None
+    return found
+
+
+class Interning:
+    """Gives codes to pieces of texts that need not be kept: they are copied, block by block, without gaps.
+
+    Threads may add blocks at the same time and in any order.
+    """
+
+    LONGEST = (1 << 16) - 1
+    """How many bytes a piece may have."""
+
+    def __init__(self, most: int, most_bytes: int, most_blocks: int, expected: int) -> None:
+        """Make room for so many pieces, bytes and blocks, where `expected` pieces are likely to come."""
+        self._copies = _Copied(most, most_bytes, most_blocks)
+        self._dealt = _Dealt(self._copies, most, most_blocks, expected)
+
+    def add(
+        self, block: int, before: int, text: NDArray[np.uint8], at: NDArray[np.int64], length: NDArray[np.int32]
+    ) -> None:
+        """Add the pieces text[at:at + length] as this block; `before` pieces come before them."""
+        kept = self._copies.place(block, before, length)
+        self._dealt.deal(block, before, text, at, length, np.array([0, len(at)]), *kept)
+
+    def table(self, cuts: NDArray[np.int64]) -> tuple[Ids, NDArray[np.int32]] | None:
+        """Return what `intern` returns, after all pieces of the blocks with these bounds were added.
+
+        Return None if different pieces have the same hash.
+        """
+        self._copies.cuts = cuts
+        return self._dealt.table(by_text=False)
+
+
+_Places = tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int32], int, int, int]
+"""A text, where pieces of it are, their lengths, the number of the first of them, and a range of blocks."""
+
+
+class _Placed:
+    """Pieces text[at:at + length], in blocks."""
+
+    def __init__(self, text: NDArray[np.uint8], at: NDArray[np.int64], length: NDArray[np.int32]) -> None:
+        self.text = _plain(text)
+        self.at, self.length = np.require(at, np.int64, ("C", "W")), np.require(length, np.int32, ("C", "W"))
+        self.cuts = _blocks(len(at))
+
+    def of(self, low: int, high: int) -> Iterator[_Places]:
+        """Yield where the pieces of some blocks are."""
+        yield self.text, self.at, self.length, 0, low, high
+
+
+class _Copied:
+    """Copies of pieces, block by block."""
+
+    def __init__(self, most: int, most_bytes: int, most_blocks: int) -> None:
+        # Memory that is never written costs nothing.
+        self._text, self._length = np.empty(most_bytes, np.uint8), np.empty(most, np.uint16)
+        self._begins = np.zeros(most_blocks, np.int64)
+        self._n_bytes, self._lock = 0, Lock()
+        self.cuts = np.zeros(1, np.int64)
+
+    def place(
+        self, block: int, before: int, length: NDArray[np.int32]
+    ) -> tuple[NDArray[np.uint8], NDArray[np.uint16]]:
+        """Return where the bytes and the lengths of a block belong; `before` pieces come before it."""
+        n_bytes = int(length.sum())
+        with self._lock:
+            begin = self._n_bytes
+            self._n_bytes += n_bytes
+        self._begins[block] = begin
+        return self._text[begin : begin + n_bytes], self._length[before : before + len(length)]
+
+    def of(self, low: int, high: int) -> Iterator[_Places]:
+        """Yield where the copies of some blocks are."""
+        for block in range(low, high):
+            first = int(self.cuts[block])
+            length = self._length[first : self.cuts[block + 1]].astype(np.int32)
+            at = np.cumsum(length, dtype=np.int64)
+            at += self._begins[block] - length
+            yield self._text, at, length, first, block, block + 1
+
+
+class _Dealt:
+    """The hashes of pieces, dealt block by block into parts, each of which fits a core's cache.
+
+    Every block and every part has its own place, so threads need no lock.
+    """
+
+    def __init__(self, pieces: _Placed | _Copied, most: int, most_blocks: int, expected: int) -> None:
+        n_parts = min(1 << max(0, (expected // _PART).bit_length()), _MOST_PARTS)
+        self._pieces = pieces
+        self._hashes, self._rows = np.empty(most, np.uint64), np.empty(most, np.int32)
+        self._ends = np.empty((most_blocks, n_parts), np.int32)
+        """Where each part ends within each block."""
+
+    def deal(
+        self,
+        block: int,
+        before: int,
+        text: NDArray[np.uint8],
+        at: NDArray[np.int64],
+        length: NDArray[np.int32],
+        cuts: NDArray[np.int64],
+        copies: NDArray[np.uint8] = _NOTHING[0],
+        lengths: NDArray[np.uint16] = _NO_LENGTHS,
+    ) -> None:
+        """Deal at[cuts[0]:cuts[1]] as this block, and so on; `before` pieces come before at[0].
+
+        If there is room for copies, the pieces and their lengths are copied too.
+        """
+        n, spare = len(cuts) - 1, np.empty(int(np.diff(cuts).max()), np.uint64)
+        ends = self._ends[block : block + n]
+        _deal(text, at, length, cuts, before, spare, self._hashes, self._rows, ends, copies, lengths, 0, n)
+
+    def first_equal(self, *, by_text: bool) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Return for each piece the number of the first one with the same bytes, or only the same hash.
+
+        Return also for each block how many pieces no equal one precedes, and the bytes of these. What was dealt is
+        used up.
+        """
+        pieces, cuts = self._pieces, self._pieces.cuts
+        sizes = np.diff(cuts)
+        ends, hashes, rows = self._ends[: len(sizes)], self._hashes, self._rows[: cuts[-1]]
+        work = np.diff(ends.sum(axis=0, dtype=np.int64), prepend=0)
+        n_slots = 1 << max(3, int(2 * work.max() - 1).bit_length())
+        text, at, length = _NOTHING
+        if by_text:
+            text, at, length, *_ = next(pieces.of(0, len(sizes)))
+
+        def match(low: int, high: int) -> None:
+            keys, owners = np.empty(n_slots, np.uint64), np.empty(n_slots, np.int32)
+            _match(text, at, length, hashes, rows, cuts, ends, work, keys, owners, low, high)
+
+        over_ranges(match, work)
+        new, most = np.zeros((len(sizes), 2), np.int64), int(sizes.max(initial=0))
+
+        def reorder(a: int, b: int) -> None:
+            spare = np.empty(most, np.int32)
+            for _, _, length, before, low, high in pieces.of(a, b):
+                _reorder(hashes, rows, length, before, cuts, spare, new, low, high)
+
+        over_ranges(reorder, sizes)
+        self._hashes = np.empty(0, np.uint64)
+        return rows, new
+
+    def table(self, *, by_text: bool) -> tuple[Ids, NDArray[np.int32]] | None:
+        """Return the table of distinct pieces, by first appearance, and each piece's code.
+
+        Return None if only hashes were compared and different pieces have the same one.
+        """
+        codes, new = self.first_equal(by_text=by_text)
+        pieces, cuts = self._pieces, self._pieces.cuts
+        sizes, before = np.diff(cuts), np.zeros((len(new) + 1, 2), np.int64)
+        np.cumsum(new, axis=0, out=before[1:])
+        starts, text = np.empty(before[-1, 0] + 1, np.int64), np.empty(before[-1, 1], np.uint8)
+        starts[-1] = before[-1, 1]
+
+        def number_new(a: int, b: int) -> None:
+            for given, at, length, skipped, low, high in pieces.of(a, b):
+                _number_new(given, at, length, skipped, cuts, before, codes, starts, text, low, high)
+
+        over_ranges(number_new, sizes)
+        unequal = np.zeros(len(sizes), np.int64)
+
+        def number_others(a: int, b: int) -> None:
+            for given, at, length, skipped, low, high in pieces.of(a, b):
+                _number_others(given, at, length, skipped, cuts, codes, starts, text, unequal, low, high)
+
+        over_ranges(number_others, sizes)
+        if unequal.any():
+            return None
+
+        def uncover(a: int, b: int) -> None:
+            for begin, end in itertools.pairwise(cuts[a : b + 1].tolist()):
+                part = codes[begin:end]
+                np.maximum(part, ~part, out=part)  # those of new pieces were inverted, to tell them from rows
+
+        over_ranges(uncover, sizes)
+        return Ids(text, starts), codes
+
+
+def _dealt(pieces: _Placed) -> _Dealt:
+    """Return all pieces, dealt into parts."""
+    n, cuts = len(pieces.at), pieces.cuts
+    dealt = _Dealt(pieces, n, len(cuts) - 1, n)
+    text, at, length = pieces.text, pieces.at, pieces.length
+    over_ranges(lambda a, b: dealt.deal(a, 0, text, at, length, cuts[a : b + 1]), np.diff(cuts))
+    return dealt
 
 
 def byte_order(ids: Ids) -> NDArray[np.int32]:
@@ -141,15 +327,14 @@ def hashes_of(ids: Ids) -> NDArray[np.uint64]:
     """Return 64-bit hashes of the ids; ids of up to 7 bytes never share one."""
     text, lengths = _plain(ids.text), _lengths(ids)
     cuts = _blocks(len(ids))
-    hashes, counts = np.empty(len(ids), np.uint64), np.zeros((len(cuts) - 1, 1), np.int64)
-    at = np.require(ids.starts[:-1], np.int64, ("C", "W"))
-    over_ranges(lambda a, b: _hash(text, at, lengths, hashes, cuts, counts, a, b), np.diff(cuts))
+    hashes, at = np.empty(len(ids), np.uint64), np.require(ids.starts[:-1], np.int64, ("C", "W"))
+    over_ranges(lambda a, b: _hash(text, at, lengths, hashes, cuts[a], cuts[b]), np.diff(cuts))
     return hashes
 
 
 def find(table: Ids, wanted: Ids) -> NDArray[np.int32]:
     """Return, for every id of `wanted`, its code in `table`, or -1."""
-    first = _first_equal(*_stacked((table, wanted)))[len(table) :]
+    first = _dealt(_Placed(*_stacked((table, wanted)))).first_equal(by_text=True)[0][len(table) :]
     return np.where(first < len(table), first, np.int32(-1))
 
 
@@ -245,39 +430,6 @@ def _gathered(
     return Ids(out, starts)
 
 
-def _first_equal(text: NDArray[np.uint8], at: NDArray[np.int64], length: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Return for each piece text[at:at + length] the number of the first piece with the same bytes.
-
-    Pieces are partitioned by hash, in order, so that each part fits a core's cache and threads need no lock.
-    """
-    n = len(at)
-    text, at, length = (
-        _plain(text),
-        np.require(at, np.int64, ("C", "W")),
-        np.require(length, np.int32, ("C", "W")),
-    )
-    cuts = _blocks(n)
-    work = np.diff(cuts)
-    n_parts = 1 << max(0, (n // _PART).bit_length())
-    hashes = np.empty(n, np.uint64)
-    counts = np.zeros((len(work), n_parts), np.int64)
-    over_ranges(lambda a, b: _hash(text, at, length, hashes, cuts, counts, a, b), work)
-    ends = np.cumsum(counts.T.ravel()).reshape(n_parts, len(work))
-    places = np.ascontiguousarray(ends.T) - counts
-    bounds = np.append(0, ends[:, -1]) if n else np.zeros(n_parts + 1, np.int64)
-    dealt, rows = np.empty(n, np.uint64), np.empty(n, np.int32)
-    over_ranges(lambda a, b: _deal(hashes, cuts, places, dealt, rows, a, b), work)
-    first = hashes.view(np.int32)[:n]  # the hashes have been copied, so their memory is reused
-    sizes = np.diff(bounds)
-    n_slots = 1 << max(3, int(2 * sizes.max() - 1).bit_length())
-
-    def match(low: int, high: int) -> None:
-        _match(text, at, length, dealt, rows, bounds, np.empty(n_slots, np.int32), first, low, high)
-
-    over_ranges(match, sizes)
-    return first
-
-
 @kernel
 def _mark_bytes(text: NDArray[np.uint8], occur: NDArray[np.bool_]) -> None:
     for i in range(len(text)):
@@ -333,43 +485,97 @@ def _write_keys(
         keys[i] = np.uint64(n) | _leading_bytes(text, a, held) << (_SEVEN_BYTES - _BYTE * np.uint64(held)) << _BYTE
 
 
+@part()
+def _copy_piece(text: NDArray[np.uint8], at: int, out: NDArray[np.uint8], begin: int, stop: int, end: int) -> int:
+    """Copy a piece to out[begin:stop] and return where it stops; whole words may be written up to `end`."""
+    j, shift = begin, at - begin
+    while j < stop and j + _WORD <= end and j + _WORD + shift <= len(text):
+        store_word(out, j, load_word(text, j + shift))
+        j += _WORD
+    while j < stop:
+        out[j] = text[j + shift]
+        j += 1
+    return stop
+
+
 @kernel
-def _count_new(
-    first: NDArray[np.int32], cuts: NDArray[np.int64], n_new: NDArray[np.int64], low: int, high: int
+def _reorder(
+    found: NDArray[np.uint64],
+    rows: NDArray[np.int32],
+    length: NDArray[np.int32],
+    skipped: int,
+    cuts: NDArray[np.int64],
+    spare: NDArray[np.int32],
+    new: NDArray[np.int64],
+    low: int,
+    high: int,
 ) -> None:
-    """Count, per block, the pieces that no equal one precedes."""
+    """Put what was found for the pieces of each block in their order, over `rows`.
+
+    Count the pieces that no equal one precedes, and their bytes. `length` is without those of `skipped` pieces.
+    """
     for block in range(low, high):
-        for i in range(cuts[block], cuts[block + 1]):
-            n_new[block] += first[i] == i
+        begin, end = cuts[block], cuts[block + 1]
+        for k in range(begin, end):
+            spare[rows[k] - begin] = found[k]
+        for i in range(begin, end):
+            first = spare[i - begin]
+            rows[i] = first
+            if first == i:
+                new[block, 0] += 1
+                new[block, 1] += length[i - skipped]
 
 
 @kernel
 def _number_new(
-    first: NDArray[np.int32],
+    given: NDArray[np.uint8],
+    at: NDArray[np.int64],
+    length: NDArray[np.int32],
+    skipped: int,
     cuts: NDArray[np.int64],
     before: NDArray[np.int64],
     codes: NDArray[np.int32],
-    where: NDArray[np.int32],
+    starts: NDArray[np.int64],
+    text: NDArray[np.uint8],
     low: int,
     high: int,
 ) -> None:
-    """Give each distinct piece of some blocks a number; write it, and which piece it is."""
+    """Give each distinct piece of some blocks a number, written inverted. Write its bytes and where they begin."""
     for block in range(low, high):
-        n = before[block]
+        n, j = before[block, 0], before[block, 1]
+        end = before[block + 1, 1]  # whole words may write into the pieces after them, which come later
         for i in range(cuts[block], cuts[block + 1]):
-            if first[i] == i:
-                codes[i], where[n] = n, i
+            if codes[i] == i:
+                codes[i], starts[n] = ~n, j
                 n += 1
+                j = _copy_piece(given, at[i - skipped], text, j, j + length[i - skipped], end)
 
 
 @kernel
 def _number_others(
-    first: NDArray[np.int32], cuts: NDArray[np.int64], codes: NDArray[np.int32], low: int, high: int
+    given: NDArray[np.uint8],
+    at: NDArray[np.int64],
+    length: NDArray[np.int32],
+    skipped: int,
+    cuts: NDArray[np.int64],
+    codes: NDArray[np.int32],
+    starts: NDArray[np.int64],
+    text: NDArray[np.uint8],
+    unequal: NDArray[np.int64],
+    low: int,
+    high: int,
 ) -> None:
-    """Write the number of every other piece: that of the first equal one."""
-    for i in range(cuts[low], cuts[high]):
-        if first[i] != i:
-            codes[i] = codes[first[i]]
+    """Write the number of every other piece: that of the first equal one. Count those with other bytes."""
+    for block in range(low, high):
+        for i in range(cuts[block], cuts[block + 1]):
+            if codes[i] >= 0:
+                code = ~codes[codes[i]]
+                codes[i] = code
+                n = length[i - skipped]
+                if n > _SHORT and not (
+                    n == starts[code + 1] - starts[code] and _equal(given, at[i - skipped], text, starts[code], n)
+                ):
+                    unequal[block] += 1
 
 
 @kernel
@@ -393,14 +599,22 @@ def _copy(
     """Copy the pieces low:high; whole words may write into the pieces after them, which come later."""
     end = starts[high]
     for i in range(low, high):
-        shift = at[chosen[i]] - starts[i]
-        j, stop = starts[i], starts[i + 1]
-        while j < stop and j + _WORD <= end and j + _WORD + shift <= len(text):
-            store_word(out, j, load_word(text, j + shift))
-            j += _WORD
-        while j < stop:
-            out[j] = text[j + shift]
-            j += 1
+        _copy_piece(text, at[chosen[i]], out, starts[i], starts[i + 1], end)
+
+
+@part()
+def _hash_of(text: NDArray[np.uint8], at: int, n: int) -> np.uint64:
+    """Return the hash of a piece: a one-to-one mixing of its bytes and length if it is short (even), else odd."""
+    if n <= _SHORT:
+        x = np.uint64(n) << (_BYTE * np.uint64(n)) | _leading_bytes(text, at, n)
+        x = (x * _MIX_1) & _LOW63
+        x ^= x >> _HALF
+        return ((x * _MIX_2) & _LOW63) << _ONE
+    x = np.uint64(n) * _MIX_1
+    for j in range(0, n, _WORD):
+        x = (x ^ _leading_bytes(text, at + j, min(n - j, _WORD))) * _MIX_2
+        x ^= x >> _HALF
+    return (x * _MIX_1) | _ONE
 
 
 @kernel
@@ -409,65 +623,71 @@ def _hash(
     at: NDArray[np.int64],
     length: NDArray[np.int32],
     hashes: NDArray[np.uint64],
-    cuts: NDArray[np.int64],
-    counts: NDArray[np.int64],
     low: int,
     high: int,
 ) -> None:
-    """Hash the pieces of some blocks and count, per block, how many fall into each part.
-
-    A short piece's hash is a one-to-one mixing of its bytes and length (even); a long piece's is odd.
-    """
-    parts = np.uint64(counts.shape[1] - 1)
-    for block in range(low, high):
-        for i in range(cuts[block], cuts[block + 1]):
-            a, n = at[i], length[i]
-            if n <= _SHORT:
-                x = np.uint64(n) << (_BYTE * np.uint64(n)) | _leading_bytes(text, a, n)
-                x = (x * _MIX_1) & _LOW63
-                x ^= x >> _HALF
-                x = ((x * _MIX_2) & _LOW63) << _ONE
-            else:
-                x = np.uint64(n) * _MIX_1
-                for j in range(0, n, _WORD):
-                    x = (x ^ _leading_bytes(text, a + j, min(n - j, _WORD))) * _MIX_2
-                    x ^= x >> _HALF
-                x = (x * _MIX_1) | _ONE
-            hashes[i] = x
-            counts[block, (x >> _ONE) & parts] += 1
+    for i in range(low, high):
+        hashes[i] = _hash_of(text, at[i], length[i])
 
 
 @kernel
 def _deal(
-    hashes: NDArray[np.uint64],
+    text: NDArray[np.uint8],
+    at: NDArray[np.int64],
+    length: NDArray[np.int32],
     cuts: NDArray[np.int64],
-    places: NDArray[np.int64],
-    dealt: NDArray[np.uint64],
+    before: int,
+    spare: NDArray[np.uint64],
+    hashes: NDArray[np.uint64],
     rows: NDArray[np.int32],
+    ends: NDArray[np.int32],
+    copies: NDArray[np.uint8],
+    lengths: NDArray[np.uint16],
     low: int,
     high: int,
 ) -> None:
-    """Move hashes to their parts, keeping their order, and note which piece each belongs to."""
-    parts = np.uint64(places.shape[1] - 1)
+    """Write the hashes of each block's pieces part by part, and which piece each is; parts keep the order.
+
+    If there is room for copies, copy the pieces one after another, and their lengths.
+    """
+    j = 0
+    n_parts = ends.shape[1]
+    parts = np.uint64(n_parts - 1)
     for block in range(low, high):
-        for i in range(cuts[block], cuts[block + 1]):
-            own = (hashes[i] >> _ONE) & parts
-            place = places[block, own]
-            places[block, own] = place + 1
-            dealt[place] = hashes[i]
-            rows[place] = i
+        begin, end = cuts[block], cuts[block + 1]
+        for own in range(n_parts):
+            ends[block, own] = 0
+        for i in range(begin, end):
+            x = _hash_of(text, at[i], length[i])
+            spare[i - begin] = x
+            ends[block, (x >> _ONE) & parts] += 1
+            if len(lengths):
+                lengths[i] = length[i]
+                j = _copy_piece(text, at[i], copies, j, j + length[i], len(copies))
+        total = 0
+        for own in range(n_parts):
+            size = ends[block, own]
+            ends[block, own] = total
+            total += size
+        for i in range(begin, end):
+            x = spare[i - begin]
+            own = (x >> _ONE) & parts
+            place = before + begin + ends[block, own]
+            ends[block, own] += 1
+            hashes[place] = x
+            rows[place] = before + i
 
 
 @part()
-def _equal(text: NDArray[np.uint8], a: int, b: int, n: int) -> bool:
+def _equal(text: NDArray[np.uint8], a: int, other: NDArray[np.uint8], b: int, n: int) -> bool:
     """Tell whether two pieces of n bytes are the same."""
     j = 0
     while j + _WORD <= n:
-        if load_word(text, a + j) != load_word(text, b + j):
+        if load_word(text, a + j) != load_word(other, b + j):
             return False
         j += _WORD
     while j < n:
-        if text[a + j] != text[b + j]:
+        if text[a + j] != other[b + j]:
             return False
         j += 1
     return True
@@ -478,36 +698,41 @@ def _match(
     text: NDArray[np.uint8],
     at: NDArray[np.int64],
     length: NDArray[np.int32],
-    dealt: NDArray[np.uint64],
+    hashes: NDArray[np.uint64],
     rows: NDArray[np.int32],
-    bounds: NDArray[np.int64],
-    slots: NDArray[np.int32],
-    first: NDArray[np.int32],
+    cuts: NDArray[np.int64],
+    ends: NDArray[np.int32],
+    sizes: NDArray[np.int64],
+    keys: NDArray[np.uint64],
+    owners: NDArray[np.int32],
     low: int,
     high: int,
 ) -> None:
-    """Find each piece's first equal within its part by open addressing; `slots` is large enough for any part."""
+    """Find each piece's first equal within its part by open addressing, and write it over the hash.
+
+    `keys` is large enough for any part. Without lengths, only hashes are compared.
+    """
     for own in range(low, high):
-        begin, end = bounds[own], bounds[own + 1]
         bits = 3
-        while (1 << bits) < 2 * (end - begin):
+        while (1 << bits) < 2 * sizes[own]:
             bits += 1
         shift, mask = np.uint64(64 - bits), (1 << bits) - 1
         for free in range(1 << bits):
-            slots[free] = 0
-        for k in range(begin, end):
-            h, row = dealt[k], rows[k]
-            s = np.int64(h >> shift)
-            first[row] = row
-            while slots[s]:  # 0 is free, 1 the first of the part
-                other = rows[begin + slots[s] - 1]
-                if dealt[begin + slots[s] - 1] == h:
-                    same = h & _ONE == 0 or length[other] == length[row]
-                    if same and h & _ONE:
-                        same = _equal(text, at[row], at[other], length[row])
-                    if same:
-                        first[row] = other
+            owners[free] = -1
+        for block in range(len(cuts) - 1):
+            begin = cuts[block] + (ends[block, own - 1] if own else 0)
+            for k in range(begin, cuts[block] + ends[block, own]):
+                h, row = hashes[k], rows[k]
+                s = np.int64(h >> shift)
+                while owners[s] >= 0:
+                    other = owners[s]
+                    if keys[s] == h and (
+                        h & _ONE == 0
+                        or len(length) == 0
+                        or (length[other] == length[row] and _equal(text, at[row], text, at[other], length[row]))
+                    ):
                         break
-                s = (s + 1) & mask
-            if first[row] == row:
-                slots[s] = k - begin + 1
+                    s = (s + 1) & mask
+                if owners[s] < 0:
+                    keys[s], owners[s] = h, row
+                hashes[k] = owners[s]

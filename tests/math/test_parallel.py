@@ -315,3 +315,17 @@ def test_few_scores_are_worked_on_in_one_thread(monkeypatch):
     with parallel.threads_for(parallel.FEW_SCORES):
         assert not parallel.takes_one_thread(10**9)
     assert not parallel.takes_one_thread(10**9)
+
+
+@pytest.mark.parametrize(("threads", "cost", "calls"), [("1", 10**9, 1), ("3", 10**9, 3), ("3", 10, 1)])
+def test_work_is_called_in_each_thread_where_it_is_much(monkeypatch, threads: str, cost: int, calls: int) -> None:
+    use_threads(monkeypatch, threads)
+    together = threading.Barrier(calls)
+    seen = set[int]()
+
+    def work() -> None:
+        together.wait(60)  # until all the others have begun
+        seen.add(threading.get_ident())
+
+    parallel.in_threads(work, cost)
+    assert len(seen) == calls

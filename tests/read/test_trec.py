@@ -173,7 +173,7 @@ def test_ranks_against_scores_are_counted_where_they_are() -> None:
 
 def test_progress_ends_with_the_whole_text(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trec, "CHUNK", 16)
-    monkeypatch.setattr(trec, "_ROUND", 2)
+    monkeypatch.setattr(trec, "ROUND", 2)
     text = array("q Q0 a 1 2 t\n" * 40)
     told: list[int] = []
     parse_lines(text, RUN, told.append)

@@ -29,17 +29,20 @@ def _place(context: Any, builder: Any, called: Any, arguments: Any, kind: Any) -
     return builder.bitcast(builder.gep(data, [offset]), kind.as_pointer())
 
 
-@intrinsic
-def _blanks(_typing: Any, text: Any, at: Any) -> Any:
-    if not _is_text(text, at):
-        return None
+def _make_search(relation: str, byte: int) -> Any:
+    @intrinsic
+    def searched(_typing: Any, text: Any, at: Any) -> Any:
+        if not _is_text(text, at):
+            return None
 
-    def generate(context: Any, builder: Any, called: Any, arguments: Any) -> Any:
-        searched = builder.load(_place(context, builder, called, arguments, _BYTES), align=1)
-        found = builder.icmp_unsigned("<=", searched, ir.Constant(_BYTES, [32] * WIDTH))
-        return builder.bitcast(found, _WORD)
+        def generate(context: Any, builder: Any, called: Any, arguments: Any) -> Any:
+            loaded = builder.load(_place(context, builder, called, arguments, _BYTES), align=1)
+            found = builder.icmp_unsigned(relation, loaded, ir.Constant(_BYTES, [byte] * WIDTH))
+            return builder.bitcast(found, _WORD)
 
-    return types.uint64(text, at), generate
+        return types.uint64(text, at), generate
+
+    return searched
 
 
 @intrinsic
@@ -85,6 +88,14 @@ def _make_count(count: str) -> Any:
 
 
 @intrinsic
+def _ones(_typing: Any, _word: Any) -> Any:
+    def generate(_context: Any, builder: Any, _called: Any, arguments: Any) -> Any:
+        return builder.ctpop(arguments[0])
+
+    return types.uint64(types.uint64), generate
+
+
+@intrinsic
 def _bits_of(_typing: Any, _number: Any) -> Any:
     def generate(_context: Any, builder: Any, _called: Any, arguments: Any) -> Any:
         return builder.bitcast(arguments[0], _WORD)
@@ -93,8 +104,10 @@ def _bits_of(_typing: Any, _number: Any) -> Any:
 
 
 # The decorator hides that a call leaves the typing context out.
-blanks: Callable[[Any, Any], np.uint64] = cast("Any", _blanks)
+blanks: Callable[[Any, Any], np.uint64] = cast("Any", _make_search("<=", 32))
 """blanks(text, at): bit i tells whether text[at + i] is a space or lower; all 64 bytes must be there."""
+line_feeds: Callable[[Any, Any], np.uint64] = cast("Any", _make_search("==", 10))
+"""line_feeds(text, at): bit i tells whether text[at + i] is a line feed; all 64 bytes must be there."""
 load_word: Callable[[Any, Any], np.uint64] = cast("Any", _load_word)
 """load_word(text, at): the eight bytes from there, the first the lowest; all of them must be there."""
 store_word: Callable[[Any, Any, Any], None] = cast("Any", _store_word)
@@ -105,5 +118,7 @@ trailing_zeros: Callable[[Any], np.uint64] = cast("Any", _make_count("cttz"))
 """trailing_zeros(word): the place of its lowest bit; 64 if it has none."""
 leading_zeros: Callable[[Any], np.uint64] = cast("Any", _make_count("ctlz"))
 """leading_zeros(word): how many zeros are above its highest bit; 64 if it has none."""
+ones: Callable[[Any], np.uint64] = cast("Any", _ones)
+"""ones(word): how many of its bits are set."""
 bits_of: Callable[[Any], np.uint64] = cast("Any", _bits_of)
 """bits_of(number): the bits of a float64 as an integer."""

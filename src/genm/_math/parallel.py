@@ -322,6 +322,17 @@ def over_ranges(work: Callable[[int, int], None], costs: Ints, total: int | None
     _share(lambda i: work(cuts[i], cuts[i + 1]), len(cuts) - 1, threads)
 
 
+def in_threads(work: Callable[[], None], cost: int) -> None:
+    """Call `work()` in each of as many threads as kernels use; the calls deal out among them what there is to do.
+
+    Once in the caller's thread when one is enough for work of this cost, as in `over_ranges`.
+    """
+    if takes_one_thread(cost):
+        work()
+    else:
+        _share(lambda _: work(), n_threads(), n_threads())
+
+
 FEW_SCORES = 64_000
 """Scores from which a second thread saves time: `genm fit` of four rankers, on two idle cores."""
 SMALL_COST = 40_000

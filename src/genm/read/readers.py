@@ -10,8 +10,9 @@ from genm.errors import InputError
 from genm.progress import Progress, silent
 from genm.read.diagnostics import Diagnostics, shown
 from genm.read.json_tables import read_json
+from genm.read.plain_lines import read_trec
 from genm.read.rows import WHOLE_GRADES, Duplicates, Rows, as_qrels, as_run, check_grades
-from genm.read.sources import FileSource, TextSource, name_of, open_source, text_bytes
+from genm.read.sources import FileSource, TextSource, name_of, open_rows, open_source, text_bytes
 from genm.read.tables import (
     SEPARATORS,
     frame_rows,
@@ -60,7 +61,7 @@ def _read_json(source: TextSource, shape: Shape, report: Diagnostics, _: Progres
 
 def _is_json(source: TextSource, shape: Shape) -> bool:
     """Whether the text begins as JSON does; a query id hardly begins with these signs."""
-    head = text_bytes(source.text, 0, 4096).lstrip()
+    head = text_bytes(source.head, 0, 4096).lstrip()
     first, second = head[:1], head[1:].lstrip()[:1]
     if looks_like(_first_line(source).encode(), shape):
         return False
@@ -68,13 +69,13 @@ def _is_json(source: TextSource, shape: Shape) -> bool:
 
 
 def _is_parquet(source: TextSource, shape: Shape) -> bool:
-    marked = text_bytes(source.text, 0, 4) == b"PAR1" and not looks_like(_first_line(source).encode(), shape)
+    marked = text_bytes(source.head, 0, 4) == b"PAR1" and not looks_like(_first_line(source).encode(), shape)
     return marked or source.suffix in (".parquet", ".pq")
 
 
 def _first_line(source: TextSource) -> str:
     """Return the first line that is not blank, or what a long one begins with."""
-    head = text_bytes(source.text, 0, 4096).lstrip(b"\r\n")
+    head = text_bytes(source.head, 0, 4096).lstrip(b"\r\n")
     return head.split(b"\n", 1)[0].rstrip(b"\r").decode("utf-8", "replace")
 
 
@@ -97,7 +98,7 @@ _FORMATS: dict[Format, _FormatReader] = {
     "csv": _FormatReader(partial(_read_table, "csv"), partial(_has_header, "csv"), _is_named_csv),
     "tsv": _FormatReader(partial(_read_table, "tsv"), partial(_has_header, "tsv"), _is_named_tsv),
     "json": _FormatReader(_read_json, _is_json),
-    "trec": _FormatReader(read_rows),
+    "trec": _FormatReader(read_trec),
 }
 """To add a format, write its reader and add it here and to `Format`."""
 
@@ -141,7 +142,7 @@ def read_qrels(
     if is_frame(source):
         return qrels_from_frame(source, lenient=lenient, grades=grades)
     report = Diagnostics(name_of(source), lenient=lenient)
-    opened = open_source(source, report, progress)
+    opened = open_rows(source, report, progress)
     return as_qrels(source_rows(opened, format, QRELS, report, progress), report, grades)
 
 
@@ -202,7 +203,7 @@ def read_run(
     if is_frame(source):
         return run_from_frame(source, name=name or "run", lenient=lenient, duplicates=duplicates)
     report = Diagnostics(name_of(source), lenient=lenient)
-    opened = open_source(source, report, progress)
+    opened = open_rows(source, report, progress)
     rows = source_rows(opened, format, RUN, report, progress)
     run = as_run(rows, name or opened.stem, duplicates, report)
     return replace(run, tag=first_tag(opened)) if (format or found_format(opened, RUN)) == "trec" else run

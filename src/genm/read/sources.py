@@ -11,8 +11,7 @@ import stat
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, Protocol
 
@@ -35,6 +34,10 @@ Lenient reading loses the piece that is damaged."""
 LIMIT_VARIABLE = "GENM_MAX_UNPACKED"
 _MIB = 1 << 20
 _SHARE = 8 * _MIB  # bytes that one thread reads at a time
+HEAD = _MIB
+"""How much of a text is read to find its format and a run's tag."""
+LARGE = 4 * _MIB
+"""Bytes of a file from which its text is not kept, if it need not be."""
 _RATIO, _ALWAYS_ALLOWED, _NEVER_ALLOWED = 100, 64 * _MIB, 64 * 1024 * _MIB
 _UNITS = {"": 1, "K": 1 << 10, "M": _MIB, "G": 1 << 30, "T": 1 << 40}
 _USUAL = {
@@ -59,6 +62,7 @@ _ARCHIVES = {
     b"\\xfd7zXZ": "xz data",
     b"\\x04\\x22\\x4d\\x18": "lz4 data",
 }
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstandard"}
 
 
@@ -72,12 +76,21 @@ class _Unpacker(Protocol):
     def decompress(self, data: bytes, /) -> bytes: ...
 
 
-@dataclass(frozen=True, slots=True)
 class TextSource:
     """A text and its name in messages."""
 
-    name: str
-    text: Text
+    def __init__(self, name: str, text: Text) -> None:
+        self.name, self._text = name, text
+
+    @property
+    def text(self) -> Text:
+        """The whole text."""
+        return self._text
+
+    @property
+    def head(self) -> Text:
+        """What the text begins with: at most HEAD bytes."""
+        return self._text[:HEAD]
 
     @property
     def stem(self) -> str:
@@ -89,6 +102,43 @@ class TextSource:
         """The last suffix that says something about the format."""
         named = [s.lower() for s in Path(self.name).suffixes]
         return next((s for s in reversed(named) if s not in (".gz", ".zst", ".zstd")), "")
+
+
+class StoredText(TextSource):
+    """The text of a large file that is not packed. It is read when it is asked for; see `genm.read.plain_lines`."""
+
+    def __init__(self, path: Path, head: Text, state: os.stat_result, report: Diagnostics) -> None:
+        super().__init__(report.source, head)
+        self._path, self._state, self._report = path, state, report
+        self._is_whole, self._n_skipped = False, len(head)
+        self._text = as_utf8(head, report)  # which drops a byte order mark
+        self._n_skipped -= len(self._text)
+
+    def __len__(self) -> int:
+        return self._state.st_size - self._n_skipped
+
+    @property
+    def text(self) -> Text:
+        """The whole text."""
+        if not self._is_whole:
+            content = _file_content(self._path, self._report, self._state)
+            self._text, self._is_whole = as_utf8(content, self._report), True
+        return self._text
+
+    @contextmanager
+    def opened(self) -> Iterator[IO[bytes]]:
+        """Open the file where its text begins."""
+        try:
+            with self._path.open("rb", buffering=0) as file:
+                self.check_unchanged(file)
+                file.seek(self._n_skipped)
+                yield file
+        except OSError as error:
+            raise _unreadable(error, str(self._path), self._report) from None
+
+    def check_unchanged(self, file: IO[bytes]) -> None:
+        """Raise if the file is another one than was found first."""
+        _check_unchanged(self._state, os.fstat(file.fileno()), self._report)
 
 
 def stem_of(path: str) -> str:
@@ -115,6 +165,29 @@ def open_source(source: FileSource, report: Diagnostics, progress: Progress) -> 
     if packing:
         data = _unpacked(data, packing, report, progress)
     return TextSource(report.source, as_utf8(data, report))
+
+
+def open_rows(source: FileSource, report: Diagnostics, progress: Progress) -> TextSource:
+    """Return what `open_source` returns; the text of a large plain file is read when it is asked for."""
+    found = _beginning(source)
+    if found is None:
+        return open_source(source, report, progress)
+    path, head, state = found
+    if head[:2].tobytes() in _UTF_16 or packing_of(head[:16].tobytes(), report) is not None:
+        return open_source(source, report, progress)
+    return StoredText(path, head, state, report)
+
+
+def _beginning(source: FileSource) -> tuple[Path, Text, os.stat_result] | None:
+    """Return what a large file begins with; None for other sources, and where reading fails."""
+    if not isinstance(source, str | os.PathLike) or os.fspath(source) == "-":
+        return None
+    path = Path(source)
+    with suppress(OSError, ValueError):
+        if path.stat().st_size >= LARGE and path.is_file():  # to open a pipe may take its content away
+            with path.open("rb", buffering=0) as file:
+                return path, _array(file.read(HEAD)), os.fstat(file.fileno())
+    return None
 
 
 @contextmanager
@@ -219,25 +292,38 @@ def _content(source: FileSource, report: Diagnostics) -> Text:
     return _array(content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content)
 
 
-def _file_content(path: Path, report: Diagnostics) -> Text:
+def _file_content(path: Path, report: Diagnostics, known: os.stat_result | None = None) -> Text:
+    """Return the bytes of a file, which is the same as it was `known` to be."""
     try:
         with path.open("rb") as file:
             before = os.fstat(file.fileno())
+            if known is not None:
+                _check_unchanged(known, before, report)
             if not stat.S_ISREG(before.st_mode):
                 return _array(file.read())
             content = np.empty(before.st_size, np.uint8)
             n_read = _fill(content, file)
             rest = file.read()  # files such as those in /proc have no size of their own
-            after = os.fstat(file.fileno())
-            if (before.st_size, before.st_mtime_ns) == (after.st_size, after.st_mtime_ns):
-                return (
-                    content if n_read == before.st_size and not rest else _array(content[:n_read].tobytes() + rest)
-                )
-            found = f"one that changed meanwhile, from {before.st_size:,} to {after.st_size:,} bytes"
-            advice = "Wait until the program that writes it has finished, then try again."
+            _check_unchanged(before, os.fstat(file.fileno()), report)
+            return content if n_read == before.st_size and not rest else _array(content[:n_read].tobytes() + rest)
+    except FormatError:
+        raise  # which is a ValueError
     except (OSError, ValueError) as error:
         raise _unreadable(error, str(path), report) from None
-    raise report.fail(None, expected="a readable file", found=found, advice=advice)
+
+
+def _check_unchanged(before: os.stat_result, after: os.stat_result, report: Diagnostics) -> None:
+    """Refuse a file that another program writes while it is read."""
+    if _identity(before) != _identity(after):
+        raise report.fail(
+            None, expected="a readable file",
+            found=f"one that changed meanwhile, from {before.st_size:,} to {after.st_size:,} bytes",
+            advice="Wait until the program that writes it has finished, then try again.",
+        )  # fmt: skip
+
+
+def _identity(state: os.stat_result) -> tuple[int, int, int, int]:
+    return state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns
 
 
 def _fill(content: Text, file: IO[bytes]) -> int:
@@ -368,7 +454,7 @@ def as_utf8(data: Text, report: Diagnostics) -> Text:
     head = data[:3].tobytes()
     if head == b"\xef\xbb\xbf":
         return data[3:]
-    if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
+    if head[:2] in _UTF_16:
         report.fault(
             "utf-16", line=1, expected="UTF-8 text", found="UTF-16 text",
             advice="Convert it: iconv -f UTF-16 -t UTF-8.", repair="converted",

@@ -18,7 +18,15 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.byte_search import WIDTH, bits_of, blanks, leading_zeros, trailing_zeros
+from genm._math.byte_search import (
+    WIDTH,
+    bits_of,
+    blanks,
+    leading_zeros,
+    line_feeds,
+    ones,
+    trailing_zeros,
+)
 from genm._math.parallel import kernel, over_ranges, part
 from genm.ids import Ids, intern
 from genm.progress import Progress
@@ -50,7 +58,7 @@ _FEW = np.uint64(18)
 T = TypeVar("T", bound=np.generic)
 
 CHUNK = 1 << 20
-_ROUND = 64  # chunks between two reports of progress
+ROUND = 64  # chunks between two reports of progress
 _SEARCHED = np.uint64(WIDTH)
 _MOST_COLUMNS = 16  # the rest of a line with so many columns is skipped
 _ROWS, _SEGMENTS, _DOUBTS, _COMMENTS, _AGAINST, _FIRST_AGAINST = range(6)
@@ -313,8 +321,8 @@ def parse_lines(text: NDArray[np.uint8], layout: Layout, tell: Callable[[int], N
     columns = np.array([layout.columns, layout.doc, layout.value, layout.rank])
     rows = (doc_at, doc_length, bits)
     segments = (segment_row, segment_at, segment_length)
-    for begin in range(0, n_chunks, _ROUND):
-        end = min(begin + _ROUND, n_chunks)
+    for begin in range(0, n_chunks, ROUND):
+        end = min(begin + ROUND, n_chunks)
 
         def work(low: int, high: int, shift: int = begin) -> None:
             begins, ends = np.empty(_MOST_COLUMNS, np.uint64), np.empty(_MOST_COLUMNS, np.uint64)
@@ -344,6 +352,38 @@ def parse_lines(text: NDArray[np.uint8], layout: Layout, tell: Callable[[int], N
         int(counts[:, _AGAINST].sum()),
         int(counts[against[0], _FIRST_AGAINST]) if len(against) else -1,
     )
+
+
+class ChunkParser:
+    """Parses chunks one at a time, into arrays that the next chunk overwrites; each thread has one.
+
+    Only plain chunks are taken: every line is a row, without a doubt.
+    """
+
+    def __init__(self, layout: Layout, most: int) -> None:
+        """Make room for chunks of at most so many lines."""
+        self._columns = np.array([layout.columns, layout.doc, layout.value, layout.rank])
+        self._begins, self._ends = np.empty(_MOST_COLUMNS, np.uint64), np.empty(_MOST_COLUMNS, np.uint64)
+        self._at, self._length = np.empty(most, np.int64), np.empty(most, np.int32)
+        self._segments = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int32)
+        self._doubts = np.empty(most, np.int64), np.empty(most, np.int64)
+
+    def parse(self, text: NDArray[np.uint8], size: int, n_lines: int, bits: NDArray[np.uint64]) -> Parsed | None:
+        """Parse text[:size], which ends with a line feed; None if it is not plain. Values are written to `bits`."""
+        counts, at, length = np.zeros((1, 6), np.int64), self._at, self._length
+        _parse_chunks(
+            text, np.array([0, size]), np.zeros(2, np.int64), self._columns, powers_of_ten(), self._begins,
+            self._ends, (at, length, bits), self._segments, *self._doubts, counts, 0, 1,
+        )  # fmt: skip
+        found = counts[0].tolist()
+        if found[_ROWS] != n_lines or found[_DOUBTS] or found[_COMMENTS]:
+            return None
+        own, doubt = slice(found[_SEGMENTS]), self._doubts[0][:0]
+        row, segment_at, segment_length = self._segments
+        return Parsed(
+            at[:n_lines], length[:n_lines], bits, row[own], segment_at[own], segment_length[own], doubt, doubt,
+            0, found[_AGAINST], found[_FIRST_AGAINST],
+        )  # fmt: skip
 
 
 def line_number(text: NDArray[np.uint8], at: int) -> int:
@@ -377,13 +417,25 @@ def _packed(array: NDArray[T], base: NDArray[np.int64], used: NDArray[np.int64])
     return np.concatenate([array[a : a + n] for a, n in zip(base.tolist(), used.tolist(), strict=False)])
 
 
+@kernel
+def count_lines(text: NDArray[np.uint8], begin: int, end: int) -> int:
+    """Return how many lines text[begin:end] has; the last one may lack its line feed."""
+    n, i = np.uint64(0), begin
+    while i + WIDTH <= end:
+        n += ones(line_feeds(text, i))
+        i += WIDTH
+    while i < end:
+        n += np.uint64(text[i] == 10)
+        i += 1
+    return int(n) + (begin < end and text[end - 1] != 10)
+
+
 def _count_lines(
     text: NDArray[np.uint8], cuts: NDArray[np.int64], n_lines: NDArray[np.int64], low: int, high: int
 ) -> None:
-    """Count the lines of each chunk; only the last line of the text may lack its line feed."""
+    """Count the lines of each chunk."""
     for chunk in range(low, high):
-        feeds = text[cuts[chunk] : cuts[chunk + 1]] == 10
-        n_lines[chunk] = np.count_nonzero(feeds) + (not feeds[-1])
+        n_lines[chunk] = count_lines(text, cuts[chunk], cuts[chunk + 1])
 
 
 @part()
@@ -592,10 +644,7 @@ def read_rows(source: TextSource, shape: Shape, report: Diagnostics, progress: P
         report.say("comment-lines", parsed.n_comments, "lines that begin with # were skipped")
     bad = _judged(text, parsed, shape, report)
     if parsed.n_against:
-        report.say(
-            "rank-against-score", parsed.n_against, "the rank column contradicts the scores: the scores decide",
-            line=line_number(text, parsed.first_against),
-        )  # fmt: skip
+        say_against(report, parsed.n_against, line_number(text, parsed.first_against))
     if not len(parsed.bits):
         report.fault(
             "empty", line=None, expected=f"lines of {shape.columns}", found="no such line",
@@ -615,18 +664,31 @@ def read_rows(source: TextSource, shape: Shape, report: Diagnostics, progress: P
     return without(rows, bad)
 
 
+def say_against(report: Diagnostics, count: int, line: int) -> None:
+    """Note that some ranks contradict the scores, first in this line."""
+    report.say(
+        "rank-against-score", count, "the rank column contradicts the scores: the scores decide", line=line
+    )  # fmt: skip
+
+
 def _marked_line(queries: Ids, parsed: Parsed, codes: NDArray[np.int32]) -> int:
     """Return the first position of a query id that begins a line with a byte order mark, or -1."""
-    begins = queries.starts[:-1]
-    for code in np.flatnonzero(queries.text[begins] == _MARK[0]).tolist():
-        if queries.text[begins[code] : begins[code] + 3].tobytes() == _MARK:
-            return int(parsed.segment_at[np.argmax(codes == code)])
+    code = first_marked(queries)
+    return -1 if code < 0 else int(parsed.segment_at[np.argmax(codes == code)])
+
+
+def first_marked(ids: Ids) -> int:
+    """Return the first id that begins with a byte order mark, or -1."""
+    begins = ids.starts[:-1]
+    for code in np.flatnonzero(ids.text[begins] == _MARK[0]).tolist():
+        if ids.text[begins[code] : begins[code] + 3].tobytes() == _MARK:
+            return code
     return -1
 
 
 def first_tag(source: TextSource) -> str:
     """Return the tag of a run's first line, or "" if there is none near the beginning."""
-    for line in text_bytes(source.text, 0, CHUNK).split(b"\n")[:100]:
+    for line in source.head.tobytes().split(b"\n")[:100]:
         words = line.split()
         if len(words) >= RUN.layout.columns and not line.startswith(b"#"):
             return words[RUN.layout.columns - 1].decode("utf-8", "replace")
