@@ -32,6 +32,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import fuzz_oracle as oracle
 import msgspec
@@ -53,7 +54,7 @@ from genm.grouping import parse_grouping
 from genm.judge import JudgmentStore, judgments_as, qrels_of, read_clicks
 from genm.judge.agreement import agreement_of
 from genm.model import model_from_json, model_to_json
-from genm.read import read_beir, read_groups, read_letor, read_queries, read_query_weights
+from genm.read import read_beir, read_groups, read_letor, read_queries, read_query_weights, sources, trec
 from genm.read.diagnostics import Diagnostics
 from genm.read.sources import open_source
 from genm.read.texts import read_texts
@@ -235,6 +236,17 @@ def tolerated(read: Callable[[bytes], Any], content: bytes) -> bool:
         check_error(error)
         return False
     return True
+
+
+def in_pieces(read: Callable[..., Any], source: io.BytesIO, **options: Any) -> Any:
+    """Read a file as large ones are read, piece by piece; here pieces are of up to a hundred bytes."""
+    content = source.getvalue()
+    chunk = 1 + len(content) % 100
+    with tempfile.TemporaryDirectory() as name, mock.patch.object(sources, "LARGE", 1):
+        path = Path(name) / "file"
+        path.write_bytes(content)
+        with mock.patch.object(trec, "CHUNK", chunk):
+            return read(path, **options)
 
 
 def read_leniently(content: bytes) -> None:
@@ -610,6 +622,8 @@ def seeds_of_calls() -> tuple[bytes, ...]:
 NAMES = (
     "trec-run",
     "trec-qrels",
+    "pieces-run",
+    "pieces-qrels",
     "csv",
     "tsv",
     "json-run",
@@ -661,6 +675,8 @@ def targets() -> dict[str, Target]:
     return {
         "trec-run": Target((RUN,), held(run, "trec", oracle.trec_run), 30),
         "trec-qrels": Target((QRELS,), held(qrels, "trec", oracle.trec_qrels), 30),
+        "pieces-run": Target((RUN,), held(partial(in_pieces, run), "trec", oracle.trec_run), 10),
+        "pieces-qrels": Target((QRELS,), held(partial(in_pieces, qrels), "trec", oracle.trec_qrels), 10),
         "csv": Target((CSV, PLAIN_CSV), held(run, "csv", oracle_table(",", "score")), 30),
         "tsv": Target((TSV,), held(qrels, "tsv", oracle_table("\t", "relevance")), 20),
         "json-run": Target((JSON,), held(run, "json", oracle_json("score")), 30),
