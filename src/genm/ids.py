@@ -114,8 +114,10 @@ class Interning:
         return self._dealt.table(by_text=False)
 
 
+_Sizes = tuple[NDArray[np.int32], int, int, int]
+"""Lengths of pieces, the number of the first of them, and a range of blocks."""
 _Places = tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int32], int, int, int]
-"""A text, where pieces of it are, their lengths, the number of the first of them, and a range of blocks."""
+"""A text, where pieces of it are, and what `_Sizes` holds."""
 
 
 class _Placed:
@@ -125,6 +127,10 @@ class _Placed:
         self.text = _plain(text)
         self.at, self.length = np.require(at, np.int64, ("C", "W")), np.require(length, np.int32, ("C", "W"))
         self.cuts = _blocks(len(at))
+
+    def sizes(self, low: int, high: int) -> Iterator[_Sizes]:
+        """Yield how long the pieces of some blocks are."""
+        yield self.length, 0, low, high
 
     def of(self, low: int, high: int) -> Iterator[_Places]:
         """Yield where the pieces of some blocks are."""
@@ -152,14 +158,18 @@ class _Copied:
         self._begins[block] = begin
         return self._text[begin : begin + n_bytes], self._length[before : before + len(length)]
 
-    def of(self, low: int, high: int) -> Iterator[_Places]:
-        """Yield where the copies of some blocks are."""
+    def sizes(self, low: int, high: int) -> Iterator[_Sizes]:
+        """Yield how long the copies of some blocks are."""
         for block in range(low, high):
             first = int(self.cuts[block])
-            length = self._length[first : self.cuts[block + 1]].astype(np.int32)
+            yield self._length[first : self.cuts[block + 1]].astype(np.int32), first, block, block + 1
+
+    def of(self, low: int, high: int) -> Iterator[_Places]:
+        """Yield where the copies of some blocks are."""
+        for length, first, block, stop in self.sizes(low, high):
             at = np.cumsum(length, dtype=np.int64)
             at += self._begins[block] - length
-            yield self._text, at, length, first, block, block + 1
+            yield self._text, at, length, first, block, stop
 
 
 class _Dealt:
@@ -218,7 +228,7 @@ class _Dealt:
 
         def reorder(a: int, b: int) -> None:
             spare = np.empty(most, np.int32)
-            for _, _, length, before, low, high in pieces.of(a, b):
+            for length, before, low, high in pieces.sizes(a, b):
                 _reorder(hashes, rows, length, before, cuts, spare, new, low, high)
 
         over_ranges(reorder, sizes)
