@@ -241,12 +241,14 @@ def tolerated(read: Callable[[bytes], Any], content: bytes) -> bool:
 def in_pieces(read: Callable[..., Any], source: io.BytesIO, **options: Any) -> Any:
     """Read a file as large ones are read, piece by piece; here pieces are of up to a hundred bytes."""
     content = source.getvalue()
-    chunk = 1 + len(content) % 100
-    with tempfile.TemporaryDirectory() as name, mock.patch.object(sources, "LARGE", 1):
+    with (
+        tempfile.TemporaryDirectory() as name,
+        mock.patch.object(sources, "LARGE", 1),
+        mock.patch.object(trec, "CHUNK", 1 + len(content) % 100),
+    ):
         path = Path(name) / "file"
         path.write_bytes(content)
-        with mock.patch.object(trec, "CHUNK", chunk):
-            return read(path, **options)
+        return read(path, **options)
 
 
 def read_leniently(content: bytes) -> None:

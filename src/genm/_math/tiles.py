@@ -479,7 +479,7 @@ class Thinner:
         """
         tiles, own = self._tiles, np.array(columns, np.int64)
         upto = np.empty(len(kept) + 1, np.int64)
-        _count_before(kept, upto)
+        _count_marked(kept, upto)
         begins = upto[self._starts]
         counts = np.diff(begins)
         tile_starts = np.concatenate(([0], np.cumsum(-(-counts // TILE))))
@@ -533,7 +533,7 @@ class Thinned(NamedTuple):
 
 
 @kernel
-def _count_before(marked: Bools, upto: Ints) -> None:
+def _count_marked(marked: Bools, upto: Ints) -> None:
     """Set upto[i] to how many of the first i are marked. numpy holds the interpreter lock while it does this."""
     n = 0
     for i in range(len(marked)):
