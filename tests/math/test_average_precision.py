@@ -22,7 +22,7 @@ from genm._math.average_precision import (
     store_of,
     top_positions,
 )
-from genm._math.average_precision_kernels import bound_tile, make_bounds
+from genm._math.average_precision_kernels import Bounds, bound_tile, level_weights
 from genm._math.fusion import weighted_sum
 from genm._math.tiles import build_tiles, mean, relabel, take
 from genm.errors import InputError
@@ -440,12 +440,13 @@ def test_the_best_documents_are_those_of_a_stable_sort(seed, lengths, levels, n,
         assert found[q].tolist() == best + [-1] * (n - len(best))
 
 
-@numba.njit
-def bounds_of(store, weights, found):
-    bounds = make_bounds(store, weights)
+@numba.njit(_nrt=False)  # as the kernels that call these parts
+def bounds_of(store, weights, above, found):
+    level, slack = level_weights(store, weights, above)
+    bounds = Bounds(store.low, store.high, store.sums, above, level, slack)
     for tile in range(len(found)):
         found[tile, 0], found[tile, 1] = bound_tile(bounds, tile)
-    return bounds.level
+    return level
 
 
 @settings(deadline=None, max_examples=40)
@@ -462,7 +463,7 @@ def test_no_fused_score_is_outside_the_bounds_of_its_tile(seed, n_rankers, size,
     tiles = build_tiles(np.array([0, 300]), scores, np.zeros(300, bool), np.array([0]), dtype=dtype)
     weights = np.full(n_rankers, 1.0 / n_rankers) + apart * rng.normal(size=n_rankers)
     found = np.empty((len(tiles.scores), 2))
-    level = bounds_of(store_of(tiles), weights, found)
+    level = bounds_of(store_of(tiles), weights, np.empty(len(weights)), found)
     assert level > 0.0 or apart > 0.0
     for tile, (least, greatest) in enumerate(found):
         fused = weighted_sum(np.ascontiguousarray(tiles.scores[tile].T, np.float64), weights)
@@ -474,7 +475,7 @@ def test_equal_weights_have_bounds_as_narrow_as_the_tile():
     rng = np.random.default_rng(2)
     tiles = build_tiles(np.array([0, 6400]), rng.random((6400, 4)), np.zeros(6400, bool), np.array([0]))
     found = np.empty((100, 2))
-    bounds_of(store_of(tiles), np.full(4, 0.25), found)
+    bounds_of(store_of(tiles), np.full(4, 0.25), np.empty(4), found)
     fused = tiles.scores.mean(axis=1)
     np.testing.assert_allclose(found, np.stack((fused.min(axis=1), fused.max(axis=1)), axis=1), atol=1e-12)
 

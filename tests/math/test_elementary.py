@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genm._math.elementary import arctangent, exponential, exponentials, logarithms, logarithms2
+from genm._math.elementary import arctangent, exp2, exponential, exponentials, logarithms, logarithms2
 
+EXP2 = ["0x1.125fbee250666p+0", "0x1.9fdf8bcce533cp+1", "0x1.5f29e9ad54c6bp+123"]
 EXP = ["0x1.1aec7b35a00d4p+0", "0x1.5e552770df89ep+2", "0x1.1428e1cbc0142p+178"]
 LOG = ["-0x1.26bb1bbb55515p+1", "0x1.0fae81914a991p-1", "0x1.343774f3e2362p+2"]
 LOG2 = ["-0x1.a934f0979a371p+1", "0x1.87f42b972949dp-1", "0x1.bca9a03b1083ap+2"]
@@ -32,6 +33,29 @@ def plain_exponentials(x):
     for i in range(len(x)):
         found[i] = exponential(x[i])
     return found
+
+
+@numba.njit
+def powers_of_two(x):
+    found = np.empty(len(x))
+    for i in range(len(x)):
+        found[i] = exp2(x[i])
+    return found
+
+
+@given(x=st.lists(st.floats(-1020.0, 1020.0), min_size=1))
+def test_relative_error_of_powers_of_two_is_below_one_in_ten_to_the_fifteen(x):
+    found = powers_of_two(np.array(x))
+    assert all(math.isclose(a, 2.0**b, rel_tol=1e-15) for a, b in zip(found, x, strict=True))
+
+
+def test_whole_powers_of_two_are_exact():
+    whole = np.arange(-1020.0, 1021.0)
+    assert powers_of_two(whole).tolist() == np.ldexp(1.0, whole.astype(int)).tolist()
+
+
+def test_powers_of_two_never_fall():
+    assert (np.diff(powers_of_two(np.linspace(-40.0, 40.0, 20_001))) > 0).all()
 
 
 @given(x=st.lists(st.floats(-708.0, 708.0), min_size=1))
@@ -89,6 +113,7 @@ def test_bits():
     """What was computed once on an x86-64 processor; any other processor, or vector width, must give it again."""
     x = np.array([0.1, 1.7, 123.456])
     assert [v.hex() for v in exponentials(x).tolist()] == EXP
+    assert [v.hex() for v in powers_of_two(x).tolist()] == EXP2
     assert [v.hex() for v in logarithms(x).tolist()] == LOG
     assert [v.hex() for v in logarithms2(x).tolist()] == LOG2
     assert [v.hex() for v in arctangents(x).tolist()] == ATAN

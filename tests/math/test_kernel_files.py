@@ -109,6 +109,65 @@ def test_what_only_kernels_call_is_a_part() -> None:
     assert kernels - kernels_that_python_calls() == set()
 
 
+ARRAYS = {"Bools", "Codes", "Floats", "Ints", "NDArray", "Owners", "Singles"}
+
+
+def functions() -> dict[tuple[str, str], ast.FunctionDef]:
+    """Return all kernels and parts by module and name."""
+    return {
+        (module, node.name): node
+        for module, tree in modules().items()
+        for node in tree.body
+        if is_kernel(node) and isinstance(node, ast.FunctionDef)
+    }
+
+
+def makes_arrays(function: ast.FunctionDef) -> bool:
+    said = {keyword.arg for d in function.decorator_list if isinstance(d, ast.Call) for keyword in d.keywords}
+    return "makes_arrays" in said
+
+
+def named_tuples_of_arrays() -> set[str]:
+    return {
+        node.name
+        for tree in modules().values()
+        for node in tree.body
+        if isinstance(node, ast.ClassDef) and {ast.unparse(base) for base in node.bases} == {"NamedTuple"}
+        if any(name.id in ARRAYS for name in ast.walk(node) if isinstance(name, ast.Name))
+    }
+
+
+def returning_arrays() -> set[tuple[str, str]]:
+    arrays = ARRAYS | named_tuples_of_arrays()
+    found = {
+        place
+        for place, function in functions().items()
+        if function.returns is not None
+        if any(isinstance(name, ast.Name) and name.id in arrays for name in ast.walk(function.returns))
+    }
+    assert len(found) > 5
+    return found
+
+
+def test_a_kernel_that_returns_arrays_counts_references() -> None:
+    """Its caller would free an array that it was only lent."""
+    assert {place for place in returning_arrays() if not makes_arrays(functions()[place])} == set()
+
+
+def test_what_calls_a_part_that_returns_arrays_counts_references() -> None:
+    """Nobody would free them."""
+    parts = {name for _, name in returning_arrays()}
+    assert {
+        place
+        for place, function in functions().items()
+        if not makes_arrays(function)
+        if any(
+            isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in parts
+            for call in ast.walk(function)
+        )
+    } == set()
+
+
 def test_kernels_that_call_each_other_share_a_file() -> None:
     assert {edge for edge in calls_across_files() if edge[1] not in STABLE} == OTHERS
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from genm._math import lanes
-from genm._math.elementary import exponential, exponentials
+from genm._math.elementary import exp2, exponential, exponentials
 
 EIGHT = st.lists(st.floats(-1e100, 1e100), min_size=8, max_size=8)
 SIXTEEN = st.lists(st.floats(-699.0, 699.0), min_size=lanes.WIDE, max_size=lanes.WIDE)
@@ -50,6 +50,20 @@ def fetched(a, offset, out):
 @numba.njit
 def raised(a, out):
     lanes.store(out, 0, exponential(lanes.load(a, 0)))
+
+
+@numba.njit
+def gathered(a, b, c, d, out):
+    lanes.store(out, 0, lanes.totals(lanes.load(a, 0), lanes.load(b, 0), lanes.load(c, 0), lanes.load(d, 0)))
+    lanes.store(out, 8, lanes.twice(a[0], b[0], c[0], d[0]))
+
+
+@numba.njit
+def powers_of_two(a, out):
+    lanes.store(out, 0, exp2(lanes.load(a, 0)))
+    lanes.store(out, 8, exp2(lanes.load_wide(a, 0)))
+    for i in range(lanes.WIDE):
+        out[24 + i] = exp2(a[i])
 
 
 @numba.njit
@@ -111,6 +125,24 @@ def test_the_exponential_of_lanes_has_the_bits_of_single_numbers():
     x, out = np.linspace(-30.0, 30.0, 8), np.empty(8)
     raised(x, out)
     assert out.tobytes() == exponentials(x).tobytes()
+
+
+@given(rows=st.lists(EIGHT, min_size=4, max_size=4))
+def test_four_sums_at_once_are_added_in_one_tree(rows):
+    out = np.empty(16)
+    gathered(*(np.array(row) for row in rows), out)
+    wanted = [((a + b) + (c + d)) + ((e + f) + (g + h)) for a, b, c, d, e, f, g, h in rows]
+    assert out[:8].tolist() == wanted + wanted
+    assert out[8:].tolist() == 2 * [row[0] for row in rows]
+
+
+@given(a=st.lists(st.floats(-1020.0, 1020.0), min_size=lanes.WIDE, max_size=lanes.WIDE))
+def test_powers_of_two_of_lanes_have_the_bits_of_single_numbers(a):
+    out = np.empty(8 + 2 * lanes.WIDE)
+    powers_of_two(np.array(a), out)
+    wanted = out[8 + lanes.WIDE :]
+    assert out[:8].tobytes() == wanted[:8].tobytes()
+    assert out[8 : 8 + lanes.WIDE].tobytes() == wanted.tobytes()
 
 
 def test_arrays_with_gaps_are_refused():

@@ -141,7 +141,7 @@ LOADED = f"""
 import json, sys
 import numpy as np
 {KERNEL}
-@kernel
+@kernel(makes_arrays=True)
 def longest(n):
     return len(np.empty(n))
 

@@ -34,7 +34,7 @@ def enter_codes(
             entries[entry] = code[doc[entry + shift]]
 
 
-@kernel
+@kernel(makes_arrays=True)
 def match_entries(
     bounds: Ints,
     judged: Ints,
@@ -173,7 +173,7 @@ def count_marks(marks: Bools, starts: Ints, low: int, high: int, counts: Ints) -
         counts[q] = n
 
 
-@kernel
+@kernel(makes_arrays=True)
 def count_shared(ranks: Codes, marks: Bools, starts: Ints, depths: Ints, shared: Floats, marked: Floats) -> None:
     """Average over the queries, at each depth, of the lists' overlap and of their share of marked rows.
 
@@ -219,7 +219,7 @@ def count_shared(ranks: Codes, marks: Bools, starts: Ints, depths: Ints, shared:
                 shared[d, b, a] = shared[d, a, b]
 
 
-@kernel
+@kernel(makes_arrays=True)
 def count_tied(raw: Floats, ranks: Codes, starts: Ints, low: int, high: int, n_tied: Ints, n_found: Ints) -> None:
     """Count, per query and list, the documents, and those with the score of another one of the list."""
     longest = 1

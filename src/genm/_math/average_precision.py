@@ -251,11 +251,13 @@ def _memory_of_one(tiles: Tiles, *, keep: bool) -> Ranks:
 
 def _working_memory(n_tiles: int, n: int, *, keep: bool) -> Ranks:
     """Return arrays for a block of so many tiles and relevant documents."""
-    s, J, R, W = np.empty((4, n + _ROOM))
+    s, J, R, W, fall = np.empty((5, n + _ROOM))
+    above, below = np.empty((2, n + _ROOM, 8))
+    pairs = np.empty((n + _ROOM, 16))
     E, middles, cuts = np.empty((n_tiles, TILE)), np.empty(n_tiles), np.empty((n_tiles, 5), np.int64)
     G = np.empty((1 + (_ROWS_PER_TILE * n_tiles if keep else 0), TILE))
     V = np.empty(n + _ROOM + (_RELEVANT_PER_TILE * n_tiles if keep else 0))
-    return Ranks(np.empty(n, np.int64), s, J, R, W, E, middles, cuts, G, V)
+    return Ranks(np.empty(n, np.int64), s, J, R, W, fall, above, below, pairs, E, middles, cuts, G, V)
 
 
 def _cut_into_blocks(tiles: Tiles, low: int, high: int) -> tuple[list[tuple[int, int]], int, int]:

@@ -18,8 +18,15 @@ Relevant documents are in falling order of s, so those that a tile concerns are 
 
 Before cuts[0] all g are 0, from cuts[3] on they are 1, and a tile with nothing in between is not even read. With
 E = exp(b (s_d - m)) and V = exp(b (s_j - m)), m the middle of the tile, a pair is g = E / (E + V): one
-exponential per document, one division per pair. The series sum_i (-1)^(i+1) (E / V)^i needs sums of powers of E
-over the tile instead of pairs. Tiles too wide for E to fit (cuts[4] = 1) take an exponential per pair.
+exponential per document, one division per pair. The series sum_i (-1)^(i+1) (E / V)^i, i from 1 to 4, needs sums
+of powers of E over the tile instead of pairs. Tiles too wide for E to fit (cuts[4] = 1) take an exponential per
+pair.
+
+A tile's sums times powers of V are those that the nearest relevant document of the range sees. The one before it
+sees them times powers of exp(-b (s_j - s_next)), and so on. So tiles add to one place of `above` (`below`), that
+of the nearest document, and at the end of the query one sum from document to document gives every document its
+series. Derivatives go the same way back: a tile reads the sum of C_j and powers over its range in one place. What
+a range passes on includes what lies beyond its far end: less than exp(-37).
 
 Gradient (Eq. 16) and Hessian (Eq. 37). Derivatives here leave out the factor b. X are scores less the mean of
 the query's relevant documents: ranks do not see a shift, and sums of small numbers keep their digits. Sums over
@@ -38,9 +45,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from genm._math.elementary import STEEPEST, exponential
+from genm._math.elementary import LOG2_E, STEEPEST, TAIL, exp2, exponential
 from genm._math.lanes import (
     WIDE,
+    Lanes,
     fill,
     first,
     higher,
@@ -52,6 +60,8 @@ from genm._math.lanes import (
     prefetch,
     store,
     total,
+    totals,
+    twice,
 )
 from genm._math.parallel import kernel, part
 from genm._math.sorting import sort_downwards
@@ -62,6 +72,10 @@ NEAR = 8.0
 WIDEST = 100.0
 """Half the width of a tile, times b, up to which E and its fourth power fit."""
 
+FARTHEST = -1000.0
+"""Exponents of two are cut here: 2^-1000 still fits float64."""
+GREATEST = float(np.finfo(np.float64).max)
+
 WINDOW = 2.0
 
 ROUNDING = 2.0**-48
@@ -69,8 +83,8 @@ ROUNDING = 2.0**-48
 LEAST = 1e-300
 """More than the rounding of numbers too small to have all their digits."""
 
-AHEAD = 2
-"""Tiles between the one that is fused and the one whose scores are asked for."""
+AHEAD = 2048
+"""Scores between the ones that a kernel computes with and the ones that it asks for."""
 
 TOGETHER = 4
 """Queries that are evaluated under several weights before the next ones."""
@@ -79,6 +93,13 @@ RANKS, GRADIENTS, IN_BLOCKS = 1, 2, 4
 """The steps of `smooth_range`; the last lets every query have its own places in `Ranks`."""
 IN_EIGHTS = 8
 """With the steps of `sum_gradients`: how gradients are added."""
+
+
+@part(inline=True)
+def clear(numbers: Floats, begin: int, end: int) -> None:
+    """Set these numbers of an array's memory to 0; there are a multiple of eight."""
+    for at in range(begin, end, 8):
+        store(numbers, at, fill(0.0))
 
 
 @part(inline=True)
@@ -105,13 +126,13 @@ def range_of(s: Floats) -> tuple[float, float]:
 
 @part(inline=True)
 def prefetch_quarter(scores: NDArray[np.floating], tile: int, quarter: int) -> None:
-    """Ask for a quarter of a tile's scores, so that they are in the cache when it is fused.
+    """Ask for as many scores as a quarter of a tile has, so that they are in the cache when they are fused.
 
     A core can wait for a dozen lines of memory at a time, and stands still when it is asked for more: quarters
     leave it work in between. Eight numbers are a line of float64 and half a line of float32.
     """
     n = 16 * scores.shape[1]
-    begins = (4 * tile + quarter) * n
+    begins = (4 * tile + quarter) * n + AHEAD
     for at in range(begins, begins + n, 8):
         prefetch(scores, at)
 
@@ -190,10 +211,13 @@ class Bounds(NamedTuple):
 
 
 @part(inline=True)
-def make_bounds(store: Store, weights: Floats) -> Bounds:
-    """Return bounds with the level from which the weights differ least; it is 0 where sums are not known."""
+def level_weights(store: Store, weights: Floats, above: Floats) -> tuple[float, float]:
+    """Return level and slack of `Bounds`, and set what each weight is above the level.
+
+    The level is the one from which the weights differ least, or 0 where sums are not known.
+    """
     level, slack, n_rankers = 0.0, 0.0, len(weights)
-    above, size, least = np.empty(n_rankers), 0.0, np.inf
+    size, least = 0.0, np.inf
     for k in range(n_rankers):
         size += abs(weights[k])
     for k in range(n_rankers if len(store.sums) == len(store.low) else 0):
@@ -206,7 +230,7 @@ def make_bounds(store: Store, weights: Floats) -> Bounds:
         slack = (n_rankers + 2) * (ROUNDING * size * store.greatest + LEAST)
     for k in range(n_rankers):
         above[k] = weights[k] - level
-    return Bounds(store.low, store.high, store.sums, above, level, slack)
+    return level, slack
 
 
 @part(inline=True)
@@ -240,6 +264,17 @@ class Ranks(NamedTuple):
     J: Floats
     R: Floats
     W: Floats
+    fall: Floats
+    """exp(-b (s_before - s_j)) of each relevant document and the one before it; 0 for a query's first, and past its
+    last."""
+    above: Floats
+    """(n, 8) what tiles add to the series of the documents that stand above them, by the place after the nearest.
+
+    For derivatives, of each place the sums of C_j and powers over the documents before it."""
+    below: Floats
+    """(n, 8) the same for the documents that stand below a tile, by the place of the nearest."""
+    pairs: Floats
+    """(n, 16) sums of g, and of its squares, over the pairs of a relevant document, eight of each."""
     E: Floats
     """(tiles, 64): E, or s for a tile that is too wide."""
     middles: Floats
@@ -252,9 +287,25 @@ class Ranks(NamedTuple):
     Derivatives read them again instead of dividing again. What has no row left goes to the last one and is computed
     anew; with a single row nothing is kept."""
     V: Floats
-    """V or 1 / V of the relevant documents that each tile concerns, tile by tile (`raise_relevant`).
+    """V of the relevant documents of each tile's pairs, and of the nearest ones of its series (`raise_relevant`).
 
     What has no room left goes to the last places, which are as many as s has, and is computed anew."""
+
+
+class Memory(NamedTuple):
+    """Working memory for one query after another."""
+
+    x: Floats
+    """(64,)."""
+    u: Floats
+    """(64,)."""
+    dots: Floats
+    """(K + 1, 8)."""
+    C: Floats
+    shift: Floats
+    """(K,)."""
+    above: Floats
+    """(K,) of `Bounds.weights`."""
 
 
 class Place(NamedTuple):
@@ -305,10 +356,16 @@ def invert_tile(E: Floats, t: int, size: int, G: Floats, row: int) -> None:
 
 
 @part(inline=True)
+def in_twos(b: float) -> float:
+    """Return b for powers of two instead of e."""
+    return min(b * LOG2_E, GREATEST)
+
+
+@part(inline=True)
 def _raise_tile(s: Floats, size: int, b: float, middle: float, E: Floats, t: int) -> None:
-    """Set E of tile t from its fused scores."""
+    """Set E of tile t from its fused scores; b is that of `in_twos`."""
     for d in range(0, 64, WIDE):
-        store(E, 64 * t + d, exponential((load_wide(s, d) - middle) * b))
+        store(E, 64 * t + d, exp2((load_wide(s, d) - middle) * b))
     for d in range(size, 64):
         E[t, d] = 0.0
 
@@ -325,23 +382,25 @@ def raise_relevant(
 ) -> None:
     """Set V_j to exp(b (m - s_j)) for the relevant documents begin:above, and to exp(b (s_j - m)) for above:stop.
 
-    Document `begin` goes to `place`. Eight at a time, so up to seven places after `stop` are read and written too;
-    arrays have room for them.
+    Document `begin` goes to `place`; b is that of `in_twos`. Eight at a time, so up to seven places after `stop`
+    are read and written too; arrays have room for them.
     """
     for j in range(begin, stop, 8):
         x = (load(s, j) - middle) * b
-        store(V, place + j - begin, exponential(x - first(2.0 * x, above - j)))
+        store(V, place + j - begin, exp2(x - first(2.0 * x, above - j)))
 
 
 @part(inline=True)
-def _add_series(
-    E: Floats, begins: int, sign: float, V: Floats, v: int, R: Floats, W: Floats, begin: int, stop: int
-) -> None:
-    """Add the series of sum_d g to R and of sum_d w to W, for the relevant documents begin:stop of one side.
+def _relate_relevant(s: Floats, at: int, end: int, b: float, fall: Floats) -> None:
+    """Set what one relevant document after another falls by; b is that of `in_twos`."""
+    for j in range(at + 1, end, 8):
+        store(fall, j, exp2(higher((load(s, j) - load(s, j - 1)) * b, fill(FARTHEST))))
+    fall[at], fall[end] = 0.0, 0.0
 
-    Sign 1 and E: they stand above the tile. Sign -1 and 1 / E: below it. `begins` is where the tile's E lie, v + j
-    where V_j does.
-    """
+
+@part(inline=True)
+def _add_series(E: Floats, begins: int, v: float, sums: Floats, place: int) -> None:
+    """Add v^i times the sum of E^i over a tile, whose E lie at `begins`, to the four sums of this place."""
     l1, l2, l3, l4 = fill(0.0), fill(0.0), fill(0.0), fill(0.0)
     for d in range(0, 64, 8):
         x = load(E, begins + d)
@@ -350,22 +409,65 @@ def _add_series(
         l2 += x2
         l3 += x2 * x
         l4 += x2 * x2
-    m1, m2, m3, m4 = total(l1), total(l2), total(l3), total(l4)
-    for j in range(begin, stop, 8):
-        x, n = load(V, v + j), stop - j
-        store(R, j, load(R, j) + first(sign * x * (m1 - x * (m2 - x * (m3 - x * m4))), n))
-        store(W, j, load(W, j) + first(x * (m1 - x * (2.0 * m2 - x * (3.0 * m3 - x * (4.0 * m4)))), n))
+    v2 = v * v
+    powers = twice(v, v2, v2 * v, v2 * v2)
+    store(sums, 8 * place, load(sums, 8 * place) + powers * totals(l1, l2, l3, l4))
 
 
 @part(inline=True)
-def _sums(G: Floats, row: int) -> tuple[float, float]:
-    """Return the sums of g and of w over 64 documents."""
-    sum_g, sum_w = fill(0.0), fill(0.0)
+def _powers(r: float) -> Lanes:
+    """Return r, r^2, r^3 and r^4, twice."""
+    r2 = r * r
+    return twice(r, r2, r2 * r, r2 * r2)
+
+
+@part(inline=True)
+def _close_pairs(pairs: Floats, R: Floats, W: Floats, at: int, end: int) -> None:
+    """Set R and W of a query's documents to the sums of g and of w over pairs."""
+    for j in range(at, end):
+        R[j] = total(load(pairs, 16 * j))
+        W[j] = R[j] - total(load(pairs, 16 * j + 8))
+
+
+@part(inline=True)
+def _close_series(fall: Floats, above: Floats, below: Floats, R: Floats, W: Floats, at: int, end: int) -> None:
+    """Add the series of all tiles to R and W: of those below each document, then of those above it."""
+    for_rank, for_slope = twice(1.0, -1.0, 1.0, -1.0), twice(1.0, -2.0, 3.0, -4.0)
+    sums = fill(0.0)
+    for j in range(end - 1, at - 1, -1):
+        sums = sums * _powers(fall[j + 1]) + load(above, 8 * (j + 1))
+        R[j] += total(first(sums * for_rank, 4))
+        W[j] += total(first(sums * for_slope, 4))
+    sums = fill(0.0)
+    for j in range(at, end):
+        sums = sums * _powers(fall[j]) + load(below, 8 * j)
+        R[j] -= total(first(sums * for_rank, 4))
+        W[j] += total(first(sums * for_slope, 4))
+
+
+@part(inline=True)
+def _carry_sums(fall: Floats, C: Floats, above: Floats, below: Floats, at: int, end: int) -> None:
+    """Set the sums of C_j and powers over the documents before each place in `above`, and from it on in `below`."""
+    sums = fill(0.0)
+    for j in range(at, end):
+        sums = sums * _powers(fall[j]) + C[j]
+        store(above, 8 * (j + 1), sums)
+    sums = fill(0.0)
+    for j in range(end - 1, at - 1, -1):
+        sums = sums * _powers(fall[j + 1]) + C[j]
+        store(below, 8 * j, sums)
+
+
+@part(inline=True)
+def _add_pairs_of(G: Floats, row: int, pairs: Floats, j: int) -> None:
+    """Add a row of g, and their squares, to the lanes of a relevant document."""
+    sum_g, squares = load(pairs, 16 * j), load(pairs, 16 * j + 8)
     for d in range(0, 64, 8):
         x = load(G, 64 * row + d)
         sum_g += x
-        sum_w += x - x * x
-    return total(sum_g), total(sum_w)
+        squares += x * x
+    store(pairs, 16 * j, sum_g)
+    store(pairs, 16 * j + 8, squares)
 
 
 @part(inline=True)
@@ -379,19 +481,27 @@ def _rank_query(
     ranks: Ranks,
     values: Floats,
     bounds: Bounds,
-    x: Floats,
+    memory: Memory,
 ) -> Place:
     """Fill the ranks of a query, and its value; return where the next query begins."""
-    order, s, J, R, W, E, middles, cuts, G, V = ranks
+    x = memory.x
+    order, s, J, R, W, fall, above, below, pairs, E, middles, cuts, G, V = ranks
     scores, sizes, spans, tile_spans = store.scores, store.sizes, store.relevant_spans, store.tile_spans
-    near = NEAR if window > NEAR else window
+    has_series = window >= TAIL  # else what is further than the window must not count, and all goes pair by pair
+    near = NEAR if has_series else window
+    twos = in_twos(b)
     at, t, rows, used = place
     last, room = len(G) - 1, len(s)
     n = spans[q, 1] - spans[q, 0]
     end = at + n
     order_relevant(store.relevant, spans[q, 0], n, weights, s, order, at)
+    _relate_relevant(s, at, end, twos, fall)
     for j in range(at, end + 1):  # one more than there are: for what no relevant document stands below
-        R[j], J[j], W[j] = 0.0, 0.0, 0.0
+        J[j] = 0.0
+    if has_series:
+        clear(above, 8 * at, 8 * end + 8)
+        clear(below, 8 * at, 8 * end + 8)
+    clear(pairs, 16 * at, 16 * end)
     c0, c1, c2, c3 = at, at, at, at
     inside = False  # what follows a tile that concerns relevant documents nearly always does so too: skip bounds
     least, greatest = 0.0, 0.0
@@ -404,10 +514,9 @@ def _rank_query(
         if inside or c0 < c3:
             fuse_tile(scores, tile, weights, x)
             least, greatest = range_of(x)
-            prefetch_quarter(scores, tile + AHEAD, 0)
             c0 = first_below(s, c0, at, end, b, greatest, -window)
             c3 = first_below(s, c3, at, end, b, least, window)
-        J[c3] += size
+            prefetch_quarter(scores, tile, 0)
         inside, wide = c0 < c3, 0
         if inside:
             middle = 0.5 * least + 0.5 * greatest
@@ -418,24 +527,23 @@ def _rank_query(
                 for d in range(64):
                     E[t, d] = x[d]
             else:
-                _raise_tile(x, size, b, middle, E, t)
+                _raise_tile(x, size, twos, middle, E, t)
                 c1 = first_below(s, c1, c0, c3, b, greatest, -near)
                 c2 = first_below(s, c2, c1, c3, b, least, near)
-                v = place_in(V, used, c3 - c0, room) - c0
-                used += c3 - c0
-                raise_relevant(s, b, middle, c0, c1, c3, V, v + c0)
-            prefetch_quarter(scores, tile + AHEAD, 1)
+                low, high = c1 - (c0 < c1), c2 + (c2 < c3)
+                v = place_in(V, used, high - low, room) - low
+                used += high - low
+                raise_relevant(s, twos, middle, low, c1, high, V, v + low)
+            prefetch_quarter(scores, tile, 1)
             if c0 < c1:
-                _add_series(E, 64 * t, 1.0, V, v, R, W, c0, c1)
-            prefetch_quarter(scores, tile + AHEAD, 2)
+                _add_series(E, 64 * t, V[v + c1 - 1], above, c1)
+            prefetch_quarter(scores, tile, 2)
             if c2 < c3:
                 row = min(rows, last)
                 rows += 1
                 invert_tile(E, t, size, G, row)
-                _add_series(G, 64 * row, -1.0, V, v, R, W, c2, c3)
-                for j in range(c2, c3):
-                    R[j] += size
-            prefetch_quarter(scores, tile + AHEAD, 3)
+                _add_series(G, 64 * row, V[v + c2], below, c2)
+            prefetch_quarter(scores, tile, 3)
             for j in range(c1, c2):
                 row = min(rows, last)
                 rows += 1
@@ -443,15 +551,19 @@ def _rank_query(
                     pair_by_score(E, t, size, b, s[j], G, row)
                 else:
                     pair_by_ratio(E, t, V[v + j], G, row)
-                sum_g, sum_w = _sums(G, row)
-                R[j] += sum_g
-                W[j] += sum_w
+                _add_pairs_of(G, row, pairs, j)
+            J[c2] += size
+        else:
+            J[c3] += size
         cuts[t, 0], cuts[t, 1], cuts[t, 2], cuts[t, 3], cuts[t, 4] = c0, c1, c2, c3, wide
         t += 1
-    above, mean = 0.0, 0.0
+    _close_pairs(pairs, R, W, at, end)
+    if has_series:
+        _close_series(fall, above, below, R, W, at, end)
+    before, mean = 0.0, 0.0
     for j in range(at, end):
-        above += J[j]
-        R[j] += 0.5 + above  # 1, less the half that a document counts against itself
+        before += J[j]
+        R[j] += 0.5 + before  # 1, less the half that a document counts against itself
         J[j] = 1.0 + j - at
         mean += J[j] / R[j]
     values[q] = mean / store.divisors[q]
@@ -480,6 +592,8 @@ def _count_ties(s: Floats, s_j: float, position: Codes, tile: int, place: int) -
 class Counts(NamedTuple):
     """Working memory for the exact ranks of one query."""
 
+    above: Floats
+    """(K,) of `Bounds.weights`."""
     s: Floats
     order: Ints
     before: Ints
@@ -490,7 +604,7 @@ class Counts(NamedTuple):
     """(64,)."""
 
 
-@kernel
+@kernel(makes_arrays=True)
 def exact_range(
     low: int, high: int, store: Store, weights: Floats, values: Floats, starts: Ints, ranks: Ints
 ) -> None:
@@ -503,11 +617,20 @@ def exact_range(
         n = spans[q, 1] - spans[q, 0]
         most = n if n > most else most
     before, below = np.empty(most + 1, np.int64), np.empty(most + 1, np.int64)
-    counts = Counts(np.empty(most), np.empty(most, np.int64), before, below, np.empty(64))
+    own, order = np.empty(most), np.empty(most, np.int64)
+    counts = Counts(np.empty(weights.shape[1]), own, order, before, below, np.empty(64))
+    _rank_some(low, high, store, weights, values, starts, ranks, counts)
+
+
+@part()
+def _rank_some(
+    low: int, high: int, store: Store, weights: Floats, values: Floats, starts: Ints, ranks: Ints, counts: Counts
+) -> None:
     together = TOGETHER if len(weights) > 1 else max(high - low, 1)
     for begin in range(low, high, together):
         for w in range(len(weights)):
-            bounds = make_bounds(store, weights[w])
+            level, slack = level_weights(store, weights[w], counts.above)
+            bounds = Bounds(store.low, store.high, store.sums, counts.above, level, slack)
             for q in range(begin, min(begin + together, high)):
                 values[w, q] = _rank_exactly(q, store, weights[w], bounds, counts, starts, ranks)
 
@@ -517,7 +640,7 @@ def _rank_exactly(
     q: int, store: Store, weights: Floats, bounds: Bounds, counts: Counts, starts: Ints, ranks: Ints
 ) -> float:
     """Fill the ranks of a query's relevant documents; return its average precision."""
-    s, order, before, below, x = counts
+    _, s, order, before, below, x = counts
     scores, sizes, position, tile_spans = store.scores, store.sizes, store.position, store.tile_spans
     first, n = store.relevant_spans[q, 0], store.relevant_spans[q, 1] - store.relevant_spans[q, 0]
     zero = q - q  # an integer like any other: a plain 0 is a constant, for which callees are compiled again
@@ -559,15 +682,31 @@ def _rank_exactly(
     return float(total / store.n_relevant[q])
 
 
-@kernel
+@kernel(makes_arrays=True)
 def top_range(low: int, high: int, store: Store, weights: Floats, found: Codes) -> None:
     """Write the positions of each query's best documents, as many as `found` has columns; -1 where it has fewer.
 
     By fused score downwards, ties by position upwards. A tile is read only if its bound reaches the last of them.
     """
-    scores, sizes, bounds = store.scores, store.sizes, make_bounds(store, weights)
+    most = found.shape[1]
+    memory = np.empty(64), np.empty(most), np.empty(most, np.int32), np.empty(len(weights))
+    _find_top(low, high, store, weights, found, memory)
+
+
+@part()
+def _find_top(
+    low: int,
+    high: int,
+    store: Store,
+    weights: Floats,
+    found: Codes,
+    memory: tuple[Floats, Floats, Codes, Floats],
+) -> None:
+    x, best, place, above = memory
+    level, slack = level_weights(store, weights, above)
+    bounds = Bounds(store.low, store.high, store.sums, above, level, slack)
+    scores, sizes = store.scores, store.sizes
     position, tile_spans, most = store.position, store.tile_spans, found.shape[1]
-    x, best, place = np.empty(64), np.empty(most), np.empty(most, np.int32)
     for q in range(low, high):
         n = 0
         for tile in range(tile_spans[q, 0], tile_spans[q, 1]):
@@ -590,18 +729,14 @@ def top_range(low: int, high: int, store: Store, weights: Floats, found: Codes) 
 
 
 @part(inline=True)
-def _spread_series(E: Floats, begins: int, V: Floats, v: int, C: Floats, begin: int, stop: int, u: Floats) -> None:
-    """Add the series of sum_j C_j w to u, for the relevant documents begin:stop.
+def _spread_series(E: Floats, begins: int, v: float, sums: Floats, place: int, u: Floats) -> None:
+    """Add the series of sum_j C_j w to u, from the sums of this place and the V of its nearest document.
 
-    The tile's E lie at `begins`, V_j at v + j.
+    The tile's E lie at `begins`.
     """
-    a1, a2, a3, a4 = 0.0, 0.0, 0.0, 0.0
-    for j in range(begin, stop):
-        x, c = V[v + j], C[j]
-        a1 += c * x
-        a2 += 2.0 * c * x * x
-        a3 += 3.0 * c * x * x * x
-        a4 += 4.0 * c * (x * x) * (x * x)
+    v2 = v * v
+    a1, a2 = v * sums[place, 0], 2.0 * v2 * sums[place, 1]
+    a3, a4 = 3.0 * (v2 * v) * sums[place, 2], 4.0 * (v2 * v2) * sums[place, 3]
     spread_powers(E, begins, a1, a2, a3, a4, u)
 
 
@@ -622,15 +757,24 @@ def _add_slope(G: Floats, row: int, c: float, u: Floats) -> None:
 
 
 @part(inline=True)
-def _take_dots(
-    u: Floats, scores: NDArray[np.floating], tile: int, shift: Floats, gradients: Floats, q: int
-) -> None:
-    """Take sum_d u X from the gradient."""
-    for k in range(len(shift)):
-        dot, x, begins = fill(0.0), shift[k], 64 * (len(shift) * tile + k)
-        for d in range(0, 64, 8):
-            dot += load(u, d) * (load(scores, begins + d) - x)
-        gradients[q, k] -= total(dot)
+def _add_dots(u: Floats, X: NDArray[np.floating], begins: int, n_rows: int, dots: Floats, place: int) -> None:
+    """Add the products of 64 numbers u and of rows of X, from `begins` on, to eight numbers for each row."""
+    u0, u1, u2, u3 = load(u, 0), load(u, 8), load(u, 16), load(u, 24)
+    u4, u5, u6, u7 = load(u, 32), load(u, 40), load(u, 48), load(u, 56)
+    for k in range(n_rows):
+        at, to = begins + 64 * k, 8 * (place + k)
+        low = (u0 * load(X, at) + u1 * load(X, at + 8)) + (u2 * load(X, at + 16) + u3 * load(X, at + 24))
+        high = (u4 * load(X, at + 32) + u5 * load(X, at + 40)) + (u6 * load(X, at + 48) + u7 * load(X, at + 56))
+        store(dots, to, load(dots, to) + (low + high))
+
+
+@part(inline=True)
+def _add_whole(u: Floats, dots: Floats, place: int) -> None:
+    """Add 64 numbers u to eight."""
+    whole = load(dots, 8 * place)
+    for d in range(0, 64, 8):
+        whole += load(u, d)
+    store(dots, 8 * place, whole)
 
 
 @part(inline=True)
@@ -653,12 +797,11 @@ def _differentiate_query(
     ranks: Ranks,
     b: float,
     gradients: Floats,
-    C: Floats,
-    u: Floats,
-    shift: Floats,
+    memory: Memory,
 ) -> Place:
     """Fill the gradient of a query, sum_j C_j sum_d w (X_j - X_d) / n_relevant; return where the next begins."""
-    order, s, J, R, W, E, middles, cuts, G, V = ranks
+    u, dots, C, shift = memory.u, memory.dots, memory.C, memory.shift
+    order, s, J, R, W, fall, above, below, _, E, middles, cuts, G, V = ranks
     scores, sizes, tile_spans, relevant, spans = (
         store.scores,
         store.sizes,
@@ -666,14 +809,15 @@ def _differentiate_query(
         store.relevant,
         store.relevant_spans,
     )
+    twos = in_twos(b)
     at, t, rows, used = place
     last, room = len(G) - 1, len(s)
     first, n = spans[q, 0], spans[q, 1] - spans[q, 0]
     mean_relevant(relevant, first, n, shift)
-    for k in range(len(shift)):
-        gradients[q, k] = 0.0
+    clear(dots, 0, dots.size)
     for j in range(at, at + n):
         C[j] = J[j] / (R[j] * R[j])
+    _carry_sums(fall, C, above, below, at, at + n)
     for tile in range(tile_spans[q, 0], tile_spans[q, 1]):
         c0, c1, c2, c3, wide = cuts[t, 0], cuts[t, 1], cuts[t, 2], cuts[t, 3], cuts[t, 4]
         if c0 < c3:
@@ -682,26 +826,31 @@ def _differentiate_query(
                 u[d] = 0.0
             v = 0
             if not wide:
-                v = place_in(V, used, c3 - c0, room) - c0
-                if v + c0 == len(V) - room:
-                    raise_relevant(s, b, middles[t], c0, c1, c3, V, v + c0)
-                used += c3 - c0
+                begin, stop = c1 - (c0 < c1), c2 + (c2 < c3)
+                v = place_in(V, used, stop - begin, room) - begin
+                if v + begin == len(V) - room:
+                    raise_relevant(s, twos, middles[t], begin, c1, stop, V, v + begin)
+                used += stop - begin
             if c0 < c1:
-                _spread_series(E, 64 * t, V, v, C, c0, c1, u)
+                _spread_series(E, 64 * t, V[v + c1 - 1], above, c1, u)
             if c2 < c3:
                 row = min(rows, last)
                 rows += 1
                 if row == last:
                     invert_tile(E, t, size, G, row)
-                _spread_series(G, 64 * row, V, v, C, c2, c3, u)
+                _spread_series(G, 64 * row, V[v + c2], below, c2, u)
             for j in range(c1, c2):
                 row = min(rows, last)
                 rows += 1
                 if row == last:
                     pair_again(E, t, size, b, s[j], V[v + j], wide, G, row)
                 _add_slope(G, row, C[j], u)
-            _take_dots(u, scores, tile, shift, gradients, q)
+            _add_dots(u, scores, 64 * len(shift) * tile, len(shift), dots, 0)
+            _add_whole(u, dots, len(shift))
         t += 1
+    whole = total(load(dots, 8 * len(shift)))
+    for k in range(len(shift)):
+        gradients[q, k] = shift[k] * whole - total(load(dots, 8 * k))
     for j in range(at, at + n):
         c = W[j] * C[j]
         for k in range(len(shift)):
@@ -711,7 +860,7 @@ def _differentiate_query(
     return Place(at + n, t, rows, used)
 
 
-@kernel
+@kernel(makes_arrays=True)
 def smooth_range(
     low: int,
     high: int,
@@ -729,16 +878,36 @@ def smooth_range(
     A query takes the places of the one before, and its scores are still in the cache when its gradient needs them.
     IN_BLOCKS, all of them stay in `ranks` for another kernel, or came from there.
     """
-    x, u = np.empty(64), np.empty(64)
-    C, shift = np.empty(len(ranks.s)), np.empty(len(weights))
+    n_rankers = len(weights)
+    dots, C = np.empty((n_rankers + 1, 8)), np.empty(len(ranks.s))
+    memory = Memory(np.empty(64), np.empty(64), dots, C, np.empty(n_rankers), np.empty(n_rankers))
+    _smooth_some(low, high, store, weights, b, window, ranks, values, gradients, steps, memory)
+
+
+@part()
+def _smooth_some(
+    low: int,
+    high: int,
+    store: Store,
+    weights: Floats,
+    b: float,
+    window: float,
+    ranks: Ranks,
+    values: Floats,
+    gradients: Floats,
+    steps: int,
+    memory: Memory,
+) -> None:
     zero = low - low  # an integer like any other: a plain 0 is a constant, for which callees are compiled again
-    place, bounds = Place(zero, zero, zero, zero), make_bounds(store, weights)
+    level, slack = level_weights(store, weights, memory.above)
+    bounds = Bounds(store.low, store.high, store.sums, memory.above, level, slack)
+    place = Place(zero, zero, zero, zero)
     for q in range(low, high):
         after = place
         if steps & RANKS:
-            after = _rank_query(q, place, store, weights, b, window, ranks, values, bounds, x)
+            after = _rank_query(q, place, store, weights, b, window, ranks, values, bounds, memory)
         if steps & GRADIENTS:
-            after = _differentiate_query(q, place, store, ranks, b, gradients, C, u, shift)
+            after = _differentiate_query(q, place, store, ranks, b, gradients, memory)
         if steps & IN_BLOCKS:
             place = after
 
@@ -766,7 +935,7 @@ def _sum_in_eights(x: Floats) -> float:
     return value
 
 
-@kernel
+@kernel(makes_arrays=True)
 def sum_gradients(
     store: Store,
     query_weights: Floats,
@@ -797,6 +966,15 @@ def sum_gradients(
     sums[n_rankers] = _sum_in_eights(terms)
 
 
+@part(inline=True)
+def _spread_bend(E: Floats, begins: int, v: float, sign: float, sums: Floats, place: int, u: Floats) -> None:
+    """Add the series of sum_j C_j h to u, as `_spread_series` adds that of w."""
+    v2 = v * v
+    a1, a2 = sign * v * sums[place, 0], 4.0 * sign * v2 * sums[place, 1]
+    a3, a4 = 9.0 * sign * (v2 * v) * sums[place, 2], 16.0 * sign * (v2 * v2) * sums[place, 3]
+    spread_powers(E, begins, a1, a2, a3, a4, u)
+
+
 class HessianSums(NamedTuple):
     """Weighted sums of Hessians over chunks of queries; the chunks never depend on the number of threads."""
 
@@ -809,49 +987,79 @@ class HessianSums(NamedTuple):
 
 @part(inline=True)
 def _sum_moments(E: Floats, begins: int, X: Floats, moments: Floats) -> None:
-    """Set moments[i, k] to the sum over the tile's documents of E^(i+1) X_k; its E lie at `begins`."""
+    """Set moments[k, i] to the sum over the tile's documents of E^(i+1) X_k; its E lie at `begins`."""
     for k in range(len(X)):
         m1, m2, m3, m4 = fill(0.0), fill(0.0), fill(0.0), fill(0.0)
         for d in range(0, 64, 8):
-            e, x = load(E, begins + d), load(X, 64 * k + d)
-            e2, ex = e * e, e * x
-            m1 += ex
-            m2 += e2 * x
-            m3 += e2 * ex
-            m4 += e2 * (e2 * x)
-        moments[0, k], moments[1, k], moments[2, k], moments[3, k] = total(m1), total(m2), total(m3), total(m4)
+            e = load(E, begins + d)
+            x = e * load(X, 64 * k + d)
+            m1 += x
+            x *= e
+            m2 += x
+            x *= e
+            m3 += x
+            m4 += x * e
+        store(moments, 4 * k, totals(m1, m2, m3, m4))  # and four numbers after them, which the next ones replace
 
 
 @part(inline=True)
-def _add_series_moments(v: float, sign: float, moments: Floats, P: Floats, T: Floats, j: int) -> None:
+def _add_moments(v: float, moments: Floats, sums: Floats, place: int) -> None:
+    """Add v^i times the i-th moments to those of this place."""
+    powers = _powers(v)
+    for at in range(0, moments.size, 8):
+        to = moments.size * place + at
+        store(sums, to, load(sums, to) + powers * load(moments, at))
+
+
+@part(inline=True)
+def _pass_moments(r: float, sums: Floats, place: int, moments: Floats) -> None:
+    """Lower what the nearest document sees to what the next one sees, and add the sums of its place."""
+    powers = _powers(r)
+    for at in range(0, moments.size, 8):
+        store(moments, at, powers * load(moments, at) + load(sums, moments.size * place + at))
+
+
+@part(inline=True)
+def _take_series(moments: Floats, sign: float, P: Floats, T: Floats, j: int) -> None:
     """Add the series of sum_d w X to P_j and of sum_d h X to T_j."""
-    v2, width = v * v, moments.shape[1]
-    v3, v4 = v * v2, v2 * v2
-    for k in range(0, width, 8):
-        m1, m2 = v * load(moments, k), v2 * load(moments, width + k)
-        m3, m4 = v3 * load(moments, 2 * width + k), v4 * load(moments, 3 * width + k)
-        at = width * j + k
-        store(P, at, load(P, at) + (m1 - 2.0 * m2 + 3.0 * m3 - 4.0 * m4))
-        store(T, at, load(T, at) + sign * (m1 - 4.0 * m2 + 9.0 * m3 - 16.0 * m4))
+    for k in range(P.shape[1]):
+        m1, m2, m3, m4 = moments[k, 0], moments[k, 1], moments[k, 2], moments[k, 3]
+        P[j, k] += (m1 - 2.0 * m2) + (3.0 * m3 - 4.0 * m4)
+        T[j, k] += sign * ((m1 - 4.0 * m2) + (9.0 * m3 - 16.0 * m4))
+
+
+@part(inline=True)
+def _close_moments(
+    fall: Floats, above: Floats, below: Floats, moments: Floats, P: Floats, T: Floats, at: int, n: int
+) -> None:
+    """Add the series of all tiles to P and T of a query, as `_close_series` does to R and W."""
+    clear(moments, 0, moments.size)
+    for j in range(n - 1, -1, -1):
+        _pass_moments(fall[at + j + 1], above, j + 1, moments)
+        _take_series(moments, 1.0, P, T, at + j)
+    clear(moments, 0, moments.size)
+    for j in range(n):
+        _pass_moments(fall[at + j], below, j, moments)
+        _take_series(moments, -1.0, P, T, at + j)
 
 
 @part(inline=True)
 def _add_pairs(
-    G: Floats, row: int, g: Floats, h: Floats, c: float, X: Floats, P: Floats, T: Floats, j: int, u: Floats
+    G: Floats, row: int, w: Floats, h: Floats, c: float, X: Floats, P: Floats, T: Floats, j: int, u: Floats
 ) -> None:
-    """Add sum_d w X to P_j, sum_d h X to T_j and c h to u; g and h are working memory."""
+    """Add sum_d w X to P_j, sum_d h X to T_j and c h to u; w and h are working memory."""
     for d in range(0, 64, 8):
         x = load(G, 64 * row + d)
-        w = x - x * x
-        bend = w - 2.0 * w * x
+        slope = x - x * x
+        bend = slope - 2.0 * slope * x
         store(u, d, load(u, d) + c * bend)
         store(h, d, bend)
-        store(g, d, w)
+        store(w, d, slope)
     for k in range(len(X)):
         sum_w, sum_h = fill(0.0), fill(0.0)
         for d in range(0, 64, 8):
             x = load(X, 64 * k + d)
-            sum_w += load(g, d) * x
+            sum_w += load(w, d) * x
             sum_h += load(h, d) * x
         P[j, k] += total(sum_w)
         T[j, k] += total(sum_h)
@@ -867,20 +1075,18 @@ def _centre(scores: NDArray[np.floating], tile: int, shift: Floats, X: Floats) -
 
 
 @part(inline=True)
-def _take_squares(u: Floats, X: Floats, ux: Floats, H: Floats) -> None:
-    """Take sum_d u X X' from the lower triangle of H."""
-    for k in range(len(H)):
+def _add_squares(u: Floats, X: Floats, ux: Floats, squares: Floats) -> None:
+    """Add sum_d u X X' to eight numbers for each place of the lower triangle, row by row."""
+    place = 0
+    for k in range(len(X) - 1):
         for d in range(0, 64, 8):
             store(ux, d, load(u, d) * load(X, 64 * k + d))
-        for other in range(k + 1):
-            dot = fill(0.0)
-            for d in range(0, 64, 8):
-                dot += load(ux, d) * load(X, 64 * other + d)
-            H[k, other] -= total(dot)
+        _add_dots(ux, X, 0, k + 1, squares, place)
+        place += k + 1
 
 
 @part(inline=True)
-def _close_ranks(x: Floats, C: float, D: float, P: Floats, T: Floats, j: int, H: Floats) -> None:
+def _close_hessian(x: Floats, C: float, D: float, P: Floats, T: Floats, j: int, H: Floats) -> None:
     """Turn P_j into dR_j; add to H what is left of D_j dR_j dR_j' - C_j ddR_j, for a document with scores x."""
     n_rankers = len(x)
     for k in range(n_rankers):
@@ -891,7 +1097,27 @@ def _close_ranks(x: Floats, C: float, D: float, P: Floats, T: Floats, j: int, H:
             H[k, other] += D * P[j, k] * P[j, other] + C * mixed
 
 
-@kernel
+class BendMemory(NamedTuple):
+    """Working memory for the Hessian of one query after another."""
+
+    g: Floats
+    h: Floats
+    u: Floats
+    X: Floats
+    """(K + 1, 64) scores of a tile less `shift`; the last row is 1."""
+    moments: Floats
+    above: Floats
+    """(n + 1, K + 1 and more, 4) what tiles add to the moments of documents, as to `Ranks.above`."""
+    below: Floats
+    squares: Floats
+    shift: Floats
+    x: Floats
+    H: Floats
+    T: Floats
+    C: Floats
+
+
+@kernel(makes_arrays=True)
 def hessian_range(
     low: int, high: int, store: Store, ranks: Ranks, b: float, gradients: Floats, dR: Floats, sums: HessianSums
 ) -> None:
@@ -899,30 +1125,50 @@ def hessian_range(
 
     Rows of dR hold K + 1 numbers and are as long as a multiple of eight.
     """
+    n_rankers, width, spans, most = gradients.shape[1], dR.shape[1], store.relevant_spans, 0
+    for q in range(low, high):
+        n = spans[q, 1] - spans[q, 0]
+        most = n if n > most else most
+    g, h, u = np.empty(64), np.empty(64), np.empty(64)
+    moments, shape = np.zeros((width + 2, 4)), (most + 1, width + 2, 4)
+    squares, H = np.empty(4 * n_rankers * (n_rankers + 1)), np.empty((n_rankers, n_rankers))
+    shift, x, T, C = np.empty(n_rankers), np.empty(n_rankers), np.empty(dR.shape), np.empty(len(ranks.s))
+    X = np.ones((n_rankers + 1, 64))
+    memory = BendMemory(g, h, u, X, moments, np.empty(shape), np.empty(shape), squares, shift, x, H, T, C)
+    _bend_some(low, high, store, ranks, b, gradients, dR, sums, memory)
+
+
+@part()
+def _bend_some(
+    low: int,
+    high: int,
+    store: Store,
+    ranks: Ranks,
+    b: float,
+    gradients: Floats,
+    P: Floats,
+    sums: HessianSums,
+    memory: BendMemory,
+) -> None:
+    g, h, u, X, moments, moments_above, moments_below, squares, shift, x, H, T, C = memory
+    order, s, J, R, _, fall, above, below, _, E, middles, cuts, G, V = ranks
     hessians, query_weights, chunks = sums
-    P = dR
-    order, s, J, R, _, E, middles, cuts, G, V = ranks
     scores, sizes, tile_spans = store.scores, store.sizes, store.tile_spans
     relevant, spans = store.relevant, store.relevant_spans
-    n_rankers = gradients.shape[1]
-    g, h, u = np.empty(64), np.empty(64), np.empty(64)
-    X, moments = np.empty((n_rankers + 1, 64)), np.zeros((4, P.shape[1]))
-    shift, x, H = np.empty(n_rankers), np.empty(n_rankers), np.empty((n_rankers, n_rankers))
-    T, room = np.empty(P.shape), len(s)
-    for d in range(64):
-        X[n_rankers, d] = 1.0
+    n_rankers, width, twos, room = gradients.shape[1], P.shape[1], in_twos(b), len(s)
     zero = low - low  # an integer like any other: a plain 0 is a constant, for which callees are compiled again
     at, t, rows, used, last = zero, zero, zero, zero, len(G) - 1
     for q in range(low, high):
         first, n = spans[q, 0], spans[q, 1] - spans[q, 0]
         mean_relevant(relevant, first, n, shift)
-        for k in range(n_rankers):
-            gradients[q, k] = 0.0
-            for other in range(k + 1):
-                H[k, other] = 0.0
+        clear(squares, 0, squares.size)
         for j in range(at, at + n):
-            for k in range(P.shape[1]):
+            C[j] = J[j] / (R[j] * R[j])
+            for k in range(width):
                 P[j, k], T[j, k] = 0.0, 0.0
+        _carry_sums(fall, C, above, below, at, at + n)
+        clear(moments_above, 0, moments_above.size)
+        clear(moments_below, 0, moments_below.size)
         for tile in range(tile_spans[q, 0], tile_spans[q, 1]):
             c0, c1, c2, c3 = cuts[t, 0], cuts[t, 1], cuts[t, 2], cuts[t, 3]
             if c0 < c3:
@@ -930,51 +1176,47 @@ def hessian_range(
                 _centre(scores, tile, shift, X)
                 v = 0
                 if not cuts[t, 4]:
-                    v = place_in(V, used, c3 - c0, room) - c0
-                    if v + c0 == len(V) - room:
-                        raise_relevant(s, b, middles[t], c0, c1, c3, V, v + c0)
-                    used += c3 - c0
+                    begin, stop = c1 - (c0 < c1), c2 + (c2 < c3)
+                    v = place_in(V, used, stop - begin, room) - begin
+                    if v + begin == len(V) - room:
+                        raise_relevant(s, twos, middles[t], begin, c1, stop, V, v + begin)
+                    used += stop - begin
                 for d in range(64):
                     u[d] = 0.0
-                row = last
-                for side in range(2):
-                    begin, stop, sign = (c2, c3, -1.0) if side else (c0, c1, 1.0)
-                    if begin < stop:
-                        if side:
-                            row = min(rows, last)
-                            rows += 1
-                            if row == last:
-                                invert_tile(E, t, size, G, row)
-                            _sum_moments(G, 64 * row, X, moments)
-                        else:
-                            _sum_moments(E, 64 * t, X, moments)
-                        a1, a2, a3, a4 = 0.0, 0.0, 0.0, 0.0
-                        for j in range(begin, stop):
-                            y, c = V[v + j], sign * J[j] / (R[j] * R[j])
-                            _add_series_moments(y, sign, moments, P, T, j)
-                            a1 += c * y
-                            a2 += 4.0 * c * y * y
-                            a3 += 9.0 * c * y * y * y
-                            a4 += 16.0 * c * (y * y) * (y * y)
-                        if side:
-                            spread_powers(G, 64 * row, a1, a2, a3, a4, u)
-                        else:
-                            spread_powers(E, 64 * t, a1, a2, a3, a4, u)
+                if c0 < c1:
+                    y = V[v + c1 - 1]
+                    _sum_moments(E, 64 * t, X, moments)
+                    _add_moments(y, moments, moments_above, c1 - at)
+                    _spread_bend(E, 64 * t, y, 1.0, above, c1, u)
+                if c2 < c3:
+                    row, y = min(rows, last), V[v + c2]
+                    rows += 1
+                    if row == last:
+                        invert_tile(E, t, size, G, row)
+                    _sum_moments(G, 64 * row, X, moments)
+                    _add_moments(y, moments, moments_below, c2 - at)
+                    _spread_bend(G, 64 * row, y, -1.0, below, c2, u)
                 for j in range(c1, c2):
                     row = min(rows, last)
                     rows += 1
                     if row == last:
                         pair_again(E, t, size, b, s[j], V[v + j], cuts[t, 4], G, row)
-                    _add_pairs(G, row, g, h, J[j] / (R[j] * R[j]), X, P, T, j, u)
-                _take_squares(u, X, h, H)
+                    _add_pairs(G, row, g, h, C[j], X, P, T, j, u)
+                _add_squares(u, X, h, squares)
             t += 1
+        _close_moments(fall, moments_above, moments_below, moments, P, T, at, n)
+        place = zero
+        for k in range(n_rankers):
+            gradients[q, k] = 0.0
+            for other in range(k + 1):
+                H[k, other] = -total(load(squares, 8 * place))
+                place += 1
         for j in range(at, at + n):
-            C = J[j] / (R[j] * R[j])
             for k in range(n_rankers):
                 x[k] = relevant[first + order[j], k] - shift[k]
-            _close_ranks(x, C, 2.0 * C / R[j], P, T, j, H)
+            _close_hessian(x, C[j], 2.0 * C[j] / R[j], P, T, j, H)
             for k in range(n_rankers):
-                gradients[q, k] -= C * P[j, k]
+                gradients[q, k] -= C[j] * P[j, k]
         divisor, chunk = store.divisors[q], chunks[q]
         for k in range(n_rankers):
             gradients[q, k] /= divisor
@@ -1023,7 +1265,7 @@ def position_gradient_range(low: int, high: int, store: Store, ranks: Ranks, b: 
         at += n
 
 
-@kernel
+@kernel(makes_arrays=True)
 def position_hessian_range(
     low: int, high: int, store: Store, ranks: Ranks, b: float, dR: Floats, sums: HessianSums
 ) -> None:
@@ -1058,16 +1300,34 @@ def position_hessian_range(
         at += n
 
 
-@kernel
+@kernel(makes_arrays=True)
 def windowed_range(
     low: int, high: int, store: Store, weights: Floats, b: float, ranks: Ranks, gradients: Floats, hessians: Floats
 ) -> None:
     """Add what the queries low:high give; their ranks are there already."""
-    scores, sizes, bounds = store.scores, store.sizes, make_bounds(store, weights)
+    K, n = len(weights), len(ranks.s)
+    memory = np.empty(64), np.empty(K), np.empty(K), np.empty((n, 2, K)), np.empty((n, K, K))
+    _bend_in_window(low, high, store, weights, b, ranks, gradients, hessians, memory)
+
+
+@part()
+def _bend_in_window(
+    low: int,
+    high: int,
+    store: Store,
+    weights: Floats,
+    b: float,
+    ranks: Ranks,
+    gradients: Floats,
+    hessians: Floats,
+    memory: tuple[Floats, Floats, Floats, Floats, Floats],
+) -> None:
+    x, D, above, G_k, G_kl = memory
+    level, slack = level_weights(store, weights, above)
+    bounds = Bounds(store.low, store.high, store.sums, above, level, slack)
+    scores, sizes = store.scores, store.sizes
     relevant, spans, tile_spans = store.relevant, store.relevant_spans, store.tile_spans
     K = len(weights)
-    x, D = np.empty(64), np.empty(K)
-    G_k, G_kl = np.empty((len(ranks.s), 2, K)), np.empty((len(ranks.s), K, K))
     zero = low - low  # an integer like any other: a plain 0 is a constant, for which callees are compiled again
     at = zero
     for q in range(low, high):

@@ -4,7 +4,7 @@ The functions of the C library and of numpy differ in their last digit from one 
 can swap two documents. These use only + - * / and the bits of a float64, which round the same everywhere. Relative
 errors are below 1e-14 for exp and 1e-15 for the others.
 
-`exponential`, `logarithm`, `logarithm2` and `arctangent` take one number and are for kernels; `exponentials`,
+`exponential`, `exp2`, `logarithm`, `logarithm2` and `arctangent` take one number and are for kernels; `exponentials`,
 `logarithms` and `logarithms2` take arrays.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from genm._math.lanes import power_of_two
+from genm._math.lanes import power_of_two, scale
 from genm._math.parallel import kernel, part
 from genm._typing import Floats
 
@@ -23,7 +23,7 @@ STEEPEST = 700.0
 """Arguments are cut here: exp(700) still fits float64."""
 
 _SHIFT = 6755399441055744.0  # 1.5 * 2^52: adding it leaves the nearest integer in the lowest bits
-_LOG2_E = 1.4426950408889634
+LOG2_E = 1.4426950408889634
 _LN2_HIGH = 6.93147180369123816490e-01  # 33 bits, so that its product with an exponent is exact
 _LN2_LOW = 1.90821492927058770002e-10
 _TWO_LOG2_E = 2.8853900817779268
@@ -38,7 +38,7 @@ _ATANS = tuple(math.atan(_ATAN_STEP * i) for i in range(9))
 @part()
 def exponential(x: float) -> float:
     """Return exp(x) for |x| <= 708: x a number, or eight in lanes. x = k ln 2 + r, exp(x) = 2^k p(r)."""
-    shifted = x * _LOG2_E + _SHIFT
+    shifted = x * LOG2_E + _SHIFT
     k = shifted - _SHIFT
     r = (x - k * _LN2_HIGH) - k * _LN2_LOW
     r2 = r * r
@@ -48,6 +48,23 @@ def exponential(x: float) -> float:
     r4 = r2 * r2
     power: float = power_of_two(shifted)
     return (low + r4 * (middle + r4 * high)) * power
+
+
+@part()
+def exp2(x: float) -> float:
+    """Return 2^x for |x| <= 1020: x a number, or lanes. x = k + f, 2^x = 2^k p(f).
+
+    p is the polynomial of degree 10 with p(0) = 1 whose relative error is least from -1/2 to 1/2 (Remez): 3e-16.
+    """
+    shifted = x + _SHIFT
+    f = x - (shifted - _SHIFT)
+    f2 = f * f
+    odd = 1.525264774769592e-05 + f2 * 1.0210506458816145e-07
+    odd = 0.6931471805599516 + f2 * (0.05550410866434658 + f2 * (0.001333355824648072 + f2 * odd))
+    even = 1.321523563477604e-06 + f2 * 7.111758687557852e-09
+    even = 0.24022650695910472 + f2 * (0.009618129107380715 + f2 * (0.00015403530800818256 + f2 * even))
+    power: float = scale((1.0 + f2 * even) + f * odd, shifted)
+    return power
 
 
 @part()

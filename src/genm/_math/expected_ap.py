@@ -105,7 +105,7 @@ def smooth_expected_ap(
     return values, gradients
 
 
-@kernel
+@kernel(makes_arrays=True)
 def _smooth(
     low: int, high: int, starts: Ints, scores: Floats, p: Floats, size: Floats, queries: Ints, weights: Floats,
     beta: float, values: Floats, gradients: Floats,

@@ -46,7 +46,7 @@ def project(point: Numbers) -> list[float]:
     return [part / total for part in alpha]
 
 
-@kernel
+@kernel(makes_arrays=True)
 def newton_step(g: Floats, H: Floats, longest: float, step: Floats) -> None:
     """Set an ascent step within sum(step) = 0: Newton's, with every curvature counted as downward."""
     n = len(g) - 1
@@ -104,7 +104,7 @@ def newton_step(g: Floats, H: Floats, longest: float, step: Floats) -> None:
             step[i] *= longest / length
 
 
-@kernel
+@kernel(makes_arrays=True)
 def curved_step(alpha: Floats, g: Floats, curvature: Floats, longest: float, step: Floats) -> None:
     """Set the step of the weights that may move: those above 0, and those at 0 that want to rise."""
     total, n_inside = 0.0, 0

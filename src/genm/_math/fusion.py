@@ -38,7 +38,7 @@ def _majority(ranks: Codes, a: int, b: int) -> int:
     return votes
 
 
-@kernel
+@kernel(makes_arrays=True)
 def _sort_queries(ranks: Codes, starts: Ints, low: int, high: int, place: Ints) -> None:
     for q in range(low, high):
         begin, n = starts[q], starts[q + 1] - starts[q]

@@ -233,7 +233,7 @@ def hits_of_ranks(
     return hits
 
 
-@kernel
+@kernel(makes_arrays=True)
 def _place_ranked(
     begin: int, end: int, ranks: Codes, column: int, judged: tuple[Ints, Ints, Ints, Codes], hits: Hits
 ) -> None:

@@ -24,7 +24,7 @@ _MOST_PROBES = 64
 GAVE_UP = -1
 
 
-@kernel
+@kernel(makes_arrays=True)
 def may_repeat_a_key(text: Bytes, secret: np.uint64, table: NDArray[np.uint64]) -> bool:
     """Tell whether an object of the text may hold a key twice; False is certain.
 

@@ -196,6 +196,42 @@ def _total(_typing: Any, _lanes: Any) -> Any:
     return types.float64(LANES), generate
 
 
+@intrinsic
+def _twice(_typing: Any, _a: Any, _b: Any, _c: Any, _d: Any) -> Any:
+    def generate(_context: Any, builder: Any, _called: Any, arguments: Any) -> Any:
+        lanes = ir.Constant(_VECTOR, ir.Undefined)
+        for place, number in enumerate(arguments):
+            lanes = builder.insert_element(lanes, number, ir.Constant(ir.IntType(32), place))
+        places = ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), [0, 1, 2, 3] * 2)
+        return builder.shuffle_vector(lanes, ir.Constant(_VECTOR, ir.Undefined), places)
+
+    return LANES(types.float64, types.float64, types.float64, types.float64), generate
+
+
+@intrinsic
+def _totals(_typing: Any, _a: Any, _b: Any, _c: Any, _d: Any) -> Any:
+    def chosen(builder: Any, left: Any, right: Any, places: list[int]) -> Any:
+        kind = ir.VectorType(ir.IntType(32), WIDTH)
+        return builder.shuffle_vector(left, right, ir.Constant(kind, places))
+
+    def added(builder: Any, left: Any, right: Any, places: list[int]) -> Any:
+        """Add the numbers of both at these places (of the right from 8 on) to those `WIDTH` bits further."""
+        apart = 1 if places[0] == 0 and places[1] == 8 else 2
+        return builder.fadd(
+            chosen(builder, left, right, places), chosen(builder, left, right, [x + apart for x in places])
+        )
+
+    def generate(_context: Any, builder: Any, _called: Any, arguments: Any) -> Any:
+        a, b, c, d = arguments
+        neighbours = [0, 8, 2, 10, 4, 12, 6, 14]
+        ab, cd = added(builder, a, b, neighbours), added(builder, c, d, neighbours)
+        quarters = added(builder, ab, cd, [0, 1, 8, 9, 4, 5, 12, 13])
+        halves = chosen(builder, quarters, quarters, [4, 5, 6, 7, 0, 1, 2, 3])
+        return builder.fadd(quarters, halves)
+
+    return LANES(LANES, LANES, LANES, LANES), generate
+
+
 def _make_choice(comparison: str) -> tuple[Any, Any]:
     """Return what chooses between two lanes, and what chooses one number of the eight."""
 
@@ -259,6 +295,18 @@ def _power_of_two(_typing: Any, shifted: Any) -> Any:
 
 
 @intrinsic
+def _scale(_typing: Any, number: Any, _shifted: Any) -> Any:
+    def generate(_context: Any, builder: Any, _called: Any, arguments: Any) -> Any:
+        width = arguments[0].type.count if isinstance(arguments[0].type, ir.VectorType) else 0
+        integers: Any = ir.VectorType(ir.IntType(64), width) if width else ir.IntType(64)
+        places = ir.Constant(integers, [52] * width if width else 52)
+        bits, exponent = (builder.bitcast(x, integers) for x in arguments)
+        return builder.bitcast(builder.add(bits, builder.shl(exponent, places)), arguments[0].type)
+
+    return number(number, number), generate
+
+
+@intrinsic
 def _bits_of(_typing: Any, _number: Any) -> Any:
     def generate(_context: Any, builder: Any, _called: Any, arguments: Any) -> Any:
         return builder.bitcast(arguments[0], ir.IntType(64))
@@ -280,14 +328,20 @@ prefetch: Callable[[Any, int], None] = cast("Any", _prefetch)
 """prefetch(array, offset): ask for the memory around that place, which may lie past the end; changes no result."""
 fill: Callable[[float], Lanes] = cast("Any", _fill)
 """fill(number): eight times the same."""
+twice: Callable[[float, float, float, float], Lanes] = cast("Any", _twice)
+"""twice(a, b, c, d): a, b, c, d, a, b, c, d."""
 total: Callable[[Lanes], float] = cast("Any", _total)
 """total(lanes): their sum, in the order ((0+4)+(2+6)) + ((1+5)+(3+7))."""
+totals: Callable[[Lanes, Lanes, Lanes, Lanes], Lanes] = cast("Any", _totals)
+"""totals(a, b, c, d): `twice` of their sums, each in the order ((0+1)+(2+3)) + ((4+5)+(6+7))."""
 at_most: Callable[[Lanes, Lanes], Lanes] = cast("Any", _at_most)
 """at_most(a, b): 1 in the lanes where a <= b, else 0."""
 first: Callable[[Lanes, int], Lanes] = cast("Any", _first)
 """first(lanes, n): the first n of them, 0 in the others' places."""
 power_of_two: Callable[[Lanes], Lanes] = cast("Any", _power_of_two)
 """power_of_two(x): 2^k, where k stands in the lowest bits of the float64 x; for a number, or for lanes."""
+scale: Callable[[Lanes, Lanes], Lanes] = cast("Any", _scale)
+"""scale(p, x): p times the 2^k of `power_of_two`, both normal float64; for a number, or for lanes."""
 bits_of: Callable[[float], np.uint64] = cast("Any", _bits_of)
 """bits_of(number): the 64 bits of one number; a view of an array takes .8 s to compile."""
 lower, lowest = cast("tuple[Callable[[Lanes, Lanes], Lanes], Callable[[Lanes], float]]", _make_choice("<"))

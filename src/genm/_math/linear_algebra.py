@@ -63,7 +63,7 @@ def row_products(left: Floats, right: Floats) -> Floats:
     return out
 
 
-@kernel
+@kernel(makes_arrays=True)
 def _row_products(low: int, high: int, left: Floats, right: Floats, out: Floats) -> None:
     """Fill the columns of eight rows of `right` at a time, which lie side by side, for four rows of `left`."""
     (n, width), m = left.shape, len(right)

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import cache, update_wrapper
-from typing import IO, Any, Protocol, TypeVar, cast
+from typing import IO, Any, Protocol, TypeVar, cast, overload
 
 import numba
 import numpy as np
@@ -288,9 +288,23 @@ def _type_of_array(array: Any, context: Any) -> Any:
     return types.Array(numpy_support.from_dtype(array.dtype), array.ndim, layout, readonly=readonly)
 
 
-def kernel(function: F) -> F:
-    """Compile at first use, keep the result on disk, release the interpreter lock while running."""
-    return kept(no_cfunc_wrapper=True)(function)
+@overload
+def kernel(function: F, /) -> F: ...
+
+
+@overload
+def kernel(*, makes_arrays: bool) -> Callable[[F], F]: ...
+
+
+def kernel(function: F | None = None, /, *, makes_arrays: bool = False) -> F | Callable[[F], F]:
+    """Compile at first use, keep the result on disk, release the interpreter lock while running.
+
+    A kernel that makes arrays, or returns some, has to say so: numba then counts the references to them. Each count
+    is a call of a function, for which a loop gives up what it holds in registers, so loops over many numbers belong
+    in parts, which are given their arrays. `tests/math/test_kernel_files.py` finds a kernel that does not say so.
+    """
+    decorate: Callable[[F], F] = kept(no_cfunc_wrapper=True, _nrt=makes_arrays)
+    return decorate if function is None else decorate(function)
 
 
 def n_threads() -> int:
@@ -456,6 +470,9 @@ def _threads(n: int) -> ThreadPoolExecutor:
     return _pool
 
 
-def part(*, inline: bool = False) -> Callable[[F], F]:
-    """Compile a part of a kernel; with `inline` it becomes code of each kernel that calls it, whatever its size."""
-    return kept(no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=inline)
+def part(*, inline: bool = False, makes_arrays: bool = False) -> Callable[[F], F]:
+    """Compile a part of a kernel; with `inline` it becomes code of each kernel that calls it, whatever its size.
+
+    One that makes arrays, or returns some, has to say so, as a kernel has.
+    """
+    return kept(no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=inline, _nrt=makes_arrays)

@@ -36,7 +36,7 @@ def list_features(scores: Floats, retrieved: Bools, starts: Ints) -> Floats:
     return out
 
 
-@kernel
+@kernel(makes_arrays=True)
 def _features(low: int, high: int, scores: Floats, retrieved: Bools, starts: Ints, out: Floats) -> None:
     """Read each list once: its top by insertion, and the sums that its correlation needs.
 

@@ -102,7 +102,7 @@ def _write_ranks(
                 ranks[row, k] = place + 1 if retrieved[row, k] else 0
 
 
-@kernel
+@kernel(makes_arrays=True)
 def _scale_queries(
     raw: Floats, retrieved: Bools, starts: Ints, rules: Floats, low: int, high: int, scores: Floats
 ) -> None:

@@ -76,7 +76,7 @@ def falling_orders(
         yield first, last, keys
 
 
-@kernel
+@kernel(makes_arrays=True)
 def _pack_lists(
     low: int,
     high: int,
@@ -118,7 +118,7 @@ def _pack_lists(
                 own[i] = 0xFFFFFFFF
 
 
-@kernel
+@kernel(makes_arrays=True)
 def _settle_cells(
     low: int, high: int, values: Floats, held: Bools, starts: Ints, bits: int, keys: NDArray[np.uint32]
 ) -> None:
@@ -314,7 +314,7 @@ def downward_keys(values: Floats, n: Count, keys: Words) -> None:
         keys[i] = bits if bits & _SIGN else ~(bits | _SIGN)
 
 
-@part()
+@part(makes_arrays=True)
 def longer_ints(array: Any, needed: int) -> Any:
     """Return the array, or a longer copy in which `needed` entries fit; its integers may be of any size."""
     if needed <= len(array):
@@ -325,7 +325,7 @@ def longer_ints(array: Any, needed: int) -> Any:
     return longer
 
 
-@part()
+@part(makes_arrays=True)
 def longer_floats(array: Floats, needed: int) -> Floats:
     """Return the array, or a longer copy in which `needed` entries fit."""
     if needed <= len(array):

@@ -286,7 +286,7 @@ def _number_of(own: int, shift: int, rest: np.uint64) -> np.uint64:
     return (np.uint64(own) << np.uint64(shift)) | rest
 
 
-@kernel
+@kernel(makes_arrays=True)
 def _sort_parts(
     dealt: Words,
     bounds: Ints,

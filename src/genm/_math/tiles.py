@@ -542,7 +542,7 @@ def _count_marked(marked: Bools, upto: Ints) -> None:
     upto[len(marked)] = n
 
 
-@kernel
+@kernel(makes_arrays=True)
 def _copy_kept(
     first: int, last: int, source: Stored, kept: Bools, own: Ints, tile_starts: Ints, thinned: Thinned
 ) -> None:

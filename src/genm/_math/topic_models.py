@@ -118,7 +118,7 @@ def plsi_log_likelihood(starts: Ints, terms: Codes, counts: Floats, left: Floats
     return value
 
 
-@kernel
+@kernel(makes_arrays=True)
 def plsi_fold_in(
     starts: Ints,
     terms: Codes,
@@ -164,7 +164,7 @@ def plsi_fold_in(
                 mixture[q, z] = gathered[z] / mass
 
 
-@kernel
+@kernel(makes_arrays=True)
 def gibbs_sweep(
     starts: Ints,
     words: Codes,

@@ -69,7 +69,7 @@ def gain_tables(problem: GainProblem) -> GainTables:
     return GainTables(task_of, problem.relevant_starts, problem.gains)
 
 
-@kernel
+@kernel(makes_arrays=True)
 def undecided_pairs(
     tasks: Ints,
     starts: Ints,
@@ -132,7 +132,7 @@ def sort_levels(tables: GainTables, lost: Ints, level: Ints) -> float:
     return bound
 
 
-@part()
+@part(makes_arrays=True)
 def generic_value(x: Floats, owner: Owners, lost: Ints, tables: GainTables, share: Floats) -> float:
     """Return what generic weights next to a point of a cell reach at least: a tie there counts as lost.
 
@@ -234,7 +234,7 @@ def regain(lost: Ints, level: Ints, log: Codes, begin: int, end: int) -> None:
         level[log[2 * e + 1]] -= 1
 
 
-@kernel
+@kernel(makes_arrays=True)
 def restrict(x: Floats, owner: Owners, corners: Floats, lost: Ints) -> tuple[Floats, Owners]:
     """Return x and owner of the pairs that a cell inside the whole simplex leaves undecided; adds to `lost`.
 
@@ -312,7 +312,7 @@ def _list_pairs(
     return n_open, n_lost
 
 
-@part()
+@part(makes_arrays=True)
 def _sort_out(x: Floats, m: int, a: int, b: int, share: float, first: Owners, second: Owners, counts: Ints) -> None:
     """Compute x at a new corner, the last row, and list the pairs of both halves as `_list_pairs` does.
 
@@ -382,13 +382,13 @@ def _decisive_cut(x: Floats, owner: Owners, tables: GainTables, lost: Ints, leve
     return a, b, min(max(share, 1e-6), 1.0 - 1e-6)
 
 
-@part()
+@part(makes_arrays=True)
 def _block(values: Floats, n_rows: int, at: int, m: int) -> Floats:
     """Return the rows of a cell's pairs, which lie one after the other."""
     return values[n_rows * at : n_rows * (at + m)].reshape(n_rows, m)
 
 
-@kernel
+@kernel(makes_arrays=True)
 def explore(
     x: Floats,
     owner: Owners,

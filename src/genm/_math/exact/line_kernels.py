@@ -85,7 +85,7 @@ def fuse_ends(
             short_high[d] = at_high[d]
 
 
-@part()
+@part(makes_arrays=True)
 def extremes(values: Singles, lowest: Singles, highest: Singles) -> None:
     """Write the smallest and the largest value of each block.
 
@@ -188,7 +188,7 @@ def _flag(u: Singles, v: Singles, uj: np.float32, vj: np.float32, unclear: Singl
     return above
 
 
-@part()
+@part(makes_arrays=True)
 def _add_events(
     rows: Codes,
     u: Floats,
@@ -237,7 +237,7 @@ def _add_events(
     return n
 
 
-@part()
+@part(makes_arrays=True)
 def find_swaps(
     u: Floats,
     v: Floats,
@@ -314,7 +314,7 @@ def _heap_sort(keys: Ints, n: int) -> None:
         keys[hole] = key
 
 
-@part()
+@part(makes_arrays=True)
 def sort_by_digits(keys: Ints, n: int, bits: int, spare: Ints) -> None:
     """Sort keys[:n], all in [0, 2^bits), in place: two counting passes over the top 22 bits, then repairs.
 
@@ -387,7 +387,7 @@ def _value(gains: Gains, task: int, table: Floats, level: Ints) -> float:
     return total
 
 
-@part()
+@part(makes_arrays=True)
 def _bound_parts(gains: Gains, task: int, table: Floats, count: Ints, moved: Codes, parts: Floats) -> None:
     """Add, for each part of the line, the task's value at its left end and a bound of all its values there.
 
@@ -415,7 +415,7 @@ def _bound_parts(gains: Gains, task: int, table: Floats, count: Ints, moved: Cod
             value = _value(gains, task, table, level)
 
 
-@part()
+@part(makes_arrays=True)
 def _bits_for(R: int) -> Ints:
     """Return how many bits of an event are its swap point's, and how many its row's and direction's."""
     code_bits = 1
@@ -424,7 +424,7 @@ def _bits_for(R: int) -> Ints:
     return np.array([min(KEY_BITS, 62 - code_bits), code_bits])
 
 
-@kernel
+@kernel(makes_arrays=True)
 def survey(
     tasks: Ints,
     problem: GainProblem,
@@ -482,7 +482,7 @@ def _select(found: Ints, bits: Ints, span: Ints, events: Ints) -> int:
     return n
 
 
-@kernel
+@kernel(makes_arrays=True)
 def sweep(
     tasks: Ints,
     problem: GainProblem,
@@ -594,7 +594,7 @@ def neighbours(keys: Ints, ends: Ints, left: int, right: int) -> tuple[np.int64,
     return low, high
 
 
-@kernel
+@kernel(makes_arrays=True)
 def pick_swaps(keys: Ints, steps: Floats, ends: Ints, lows: Ints, highs: Ints) -> tuple[Ints, Floats]:
     """Return the swaps with keys in one of the ranges lows[i] <= key < highs[i]."""
     out_keys, out_steps = np.empty(0, np.int64), np.empty(0)
@@ -615,7 +615,7 @@ def pick_swaps(keys: Ints, steps: Floats, ends: Ints, lows: Ints, highs: Ints) -
     return out_keys, out_steps
 
 
-@kernel
+@kernel(makes_arrays=True)
 def task_values(tasks: Ints, problem: GainProblem, weights: Floats, values: Floats) -> None:
     """Write the value of tasks[0]:tasks[1] at one point."""
     fused, at, starts, order = np.empty(0), -1, problem.starts, problem.order
