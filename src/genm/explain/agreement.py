@@ -1,11 +1,13 @@
 """How alike the rankers rank: correlation of their orders, and what their tops share."""
 
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
 from genm._math.alignment import count_shared
+from genm._math.parallel import over_items, threads_for
 from genm._math.scaling import rank_lists
 from genm._typing import Floats
 from genm.align import Aligned
@@ -46,21 +48,26 @@ def rank_agreement(aligned: Aligned) -> Agreement:
     correlation = np.eye(n_rankers)
     complete = aligned.retrieved.all(axis=0)
     full = {k: _shared_ranks(raw[:, k], ranks[:, k], starts) for k in np.flatnonzero(complete).tolist()}
-    for a in range(n_rankers):
-        for b in range(a):
-            if a in full and b in full:
-                pair, within = (full[a], full[b]), starts
-            else:
-                pair, within = _common_ranks(aligned, a, b)
-            correlation[a, b] = correlation[b, a] = _mean_correlation(*pair, within)
+
+    def correlate(pair: tuple[int, int]) -> float:
+        a, b = pair
+        if a in full and b in full:
+            return _mean_correlation(full[a], full[b], starts)
+        common, within = _common_ranks(aligned, a, b)
+        return _mean_correlation(*common, within)
+
+    pairs = list(combinations(range(n_rankers), 2))
+    with threads_for(raw.size):
+        for (a, b), value in zip(pairs, over_items(correlate, pairs), strict=True):
+            correlation[a, b] = correlation[b, a] = value
     return Agreement(aligned.rankers, correlation, DEPTHS, overlap)
 
 
 def _common_ranks(aligned: Aligned, a: int, b: int) -> tuple[tuple[Floats, Floats], NDArray[np.int64]]:
     """Return the two rankers' ranks among the documents that both returned, and where queries start there."""
-    both = np.asarray(aligned.retrieved[:, [a, b]].all(axis=1), np.bool_)
-    starts = np.concatenate(([0], np.cumsum(both)))[aligned.starts]
-    raw = np.ascontiguousarray(aligned.raw[both][:, [a, b]])
+    rows = np.flatnonzero(aligned.retrieved[:, a] & aligned.retrieved[:, b])
+    starts = np.searchsorted(rows, aligned.starts)
+    raw = np.stack((aligned.raw[rows, a], aligned.raw[rows, b]), axis=1)
     ranks = rank_lists(raw, np.ones(raw.shape, np.bool_), starts)
     return (_shared_ranks(raw[:, 0], ranks[:, 0], starts), _shared_ranks(raw[:, 1], ranks[:, 1], starts)), starts
 
