@@ -435,11 +435,16 @@ def threads_for(n_scores: int) -> Iterator[None]:
     would take as long as one, and a quarter more CPU, because they wait for each other.
     """
     before = getattr(_worker, "busy", False)
-    _worker.busy = before or n_scores < FEW_SCORES
+    _worker.busy = before or are_few(n_scores)
     try:
         yield
     finally:
         _worker.busy = before
+
+
+def are_few(n_scores: int) -> bool:
+    """Return whether one thread goes over so many scores as fast as two."""
+    return n_scores < FEW_SCORES
 
 
 class Runner(Protocol):

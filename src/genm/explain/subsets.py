@@ -10,7 +10,9 @@ folds instead (`SharedRefits._slopes`). Weights of any sign are searched as two 
 `SignedProblem` does it.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import closing
+from functools import cached_property
 from itertools import islice, product
 from typing import Any, NamedTuple
 
@@ -29,6 +31,7 @@ from genm.errors import InputError
 from genm.evaluate import Measure
 from genm.evidence.crossval import check_folds, measure_queries
 from genm.evidence.intervals import fold_learning_variance
+from genm.explain.processes import processes_for, values_by_processes, values_by_threads
 from genm.learn import find_method, make_fuser
 from genm.learn.auto import (
     FOLD_TOLERANCE,
@@ -86,8 +89,10 @@ NO_SHRINKAGE = Shrinkage("uniform", 0.0)
 SHARED = ("auto", "newton")
 """Methods whose refits share work; the others learn every subset from scratch."""
 
-AT_ONCE = 8
-"""Subsets that are learned between two reports of progress, for each thread."""
+FIXED_COST = 40_000
+"""What a subset of any size costs in Python; with each row of the runs that is 1 more, in units of about 30 ns."""
+SLOW = 10
+"""How many times as much, at least, without the work that subsets of more than `CHOOSE_UP_TO` rankers save."""
 
 
 def members_of(subset: int) -> list[int]:
@@ -170,8 +175,7 @@ class Views:
         self._softness = softness_for(len(aligned.rankers))  # that of all rankers, so that subsets compare
         self.scorer = Scorer(aligned, self.problem, measure, measure.rel)
         self._covariances = _covariances(aligned)
-        gaps = ~aligned.retrieved[~aligned.retrieved.all(axis=1)]
-        self._gaps = np.unpackbits(np.unique(np.packbits(gaps, axis=1), axis=0), axis=1, count=gaps.shape[1]) > 0
+        self._gaps = _kinds_of_gaps(aligned.retrieved)
         """(kinds of rows that not everyone returned, K) who did not."""
         self._thinner = Thinner(self.problem.tiles) if len(self._gaps) and self.scorer.is_smoothed else None
         self._returned: NDArray[np.uint8] | None = None
@@ -221,6 +225,17 @@ def returned_by(returned: NDArray[np.uint8], subset: int) -> NDArray[np.bool_]:
     for number, byte in enumerate(returned):
         kept |= (byte & np.uint8(subset >> 8 * number & 0xFF)) != 0
     return kept
+
+
+def _kinds_of_gaps(retrieved: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return (kinds, K) who did not return a document, for the documents that not everyone returned."""
+    gaps = ~retrieved[~retrieved.all(axis=1)]
+    packed = np.packbits(gaps, axis=1)
+    whole = np.zeros((len(packed), -(-packed.shape[1] // 8) * 8), np.uint8)  # integers are sorted faster than rows
+    whole[:, : packed.shape[1]] = packed
+    codes = whole.view(np.uint64)
+    kinds = np.unique(codes[:, 0])[:, None] if codes.shape[1] == 1 else np.unique(codes, axis=0)
+    return np.unpackbits(np.ascontiguousarray(kinds).view(np.uint8), axis=1, count=gaps.shape[1]) > 0
 
 
 def _covariances(aligned: Aligned) -> Floats:
@@ -326,6 +341,10 @@ class SharedRefits:
 
     def values(self, subsets: Sequence[int]) -> list[SubsetTable]:
         """Return for each subset what every query reaches; it depends on nothing that was asked before."""
+        with threads_for(self._views.aligned.scores.size):
+            return self._values(subsets)
+
+    def _values(self, subsets: Sequence[int]) -> list[SubsetTable]:
         if not self._whole:  # the subsets start from what all rankers learn
             self._learn_whole()
         n_folds = len(self._folds)
@@ -507,6 +526,32 @@ def _shrunk_from_best(end: Ascent, shrinkage: Shrinkage, train: View, simple: Si
     return shrink_safely(weights, shrinkage, simple.targets, train, max(simple.means()))
 
 
+class RefitsFromScratch:
+    """Held-out values of subsets, each learned by a method as if there were no other."""
+
+    def __init__(
+        self, aligned: Aligned, measure: Measure, *, method: str, folds: int, seed: int, signs: Signs = "positive"
+    ) -> None:
+        self._aligned, self._measure, self._folds, self._seed = aligned, measure, folds, seed
+        self._method, self._options = method, options_for(method, measure, signs)
+
+    def values(self, subsets: Sequence[int]) -> list[SubsetTable]:
+        """Return for each subset what every query reaches."""
+        with threads_for(self._aligned.scores.size):
+            return [self._table(subset) for subset in subsets]
+
+    def _table(self, subset: int) -> SubsetTable:
+        some = select_rankers(self._aligned, [self._aligned.rankers[k] for k in members_of(subset)])
+        if len(some.rankers) == 1:  # nothing to learn
+            alone = measure_queries(some, np.ones(1), self._measure)
+            return SubsetTable(alone, alone)
+        fold = fold_of_queries(len(some.queries), self._folds, self._seed)
+        training = (some.select(np.flatnonzero(fold != f)) for f in range(self._folds))
+        fits = (make_fuser(self._method, **self._options).fit(queries) for queries in training)
+        by_fold = [measure_queries(fuser.prepare(some), fuser.weights_, self._measure) for fuser in fits]
+        return split_by_fold(np.array(by_fold), fold)
+
+
 class SubsetValues:
     """Cross-validated values of subsets, learned when they are first asked for and kept.
 
@@ -530,14 +575,23 @@ class SubsetValues:
         self.folds, self.seed = check_folds(min(folds, max(n, 2)), n), seed
         self._progress = progress
         self._known = {0: SubsetTable(np.zeros(n), np.zeros(n))}
-        self._refits: SharedRefits | None = None
-        self._make: Callable[[], Any] = lambda: make_fuser(method, **options_for(method, measure, signs))
-        self._make()  # refuses an unknown method, or a measure it cannot maximise, before the work
-        name = find_method(method).name
+        make_fuser(method, **options_for(method, measure, signs))  # refuses what it cannot do before the work
+        self._signs = signs
+
+    @cached_property
+    def _refits(self) -> "SharedRefits | RefitsFromScratch":
+        aligned, measure, folds, seed, signs = self.aligned, self.measure, self.folds, self.seed, self._signs
+        name = find_method(self.method).name
         if name in SHARED:
-            self._refits = SharedRefits(
-                aligned, measure, folds=self.folds, seed=seed, shrinks=name == "auto", signs=signs
-            )
+            return SharedRefits(aligned, measure, folds=folds, seed=seed, shrinks=name == "auto", signs=signs)
+        return RefitsFromScratch(aligned, measure, method=self.method, folds=folds, seed=seed, signs=signs)
+
+    @property
+    def _cost(self) -> int:
+        """About what a subset costs, see `FIXED_COST`."""
+        shares_work = find_method(self.method).name in SHARED and len(self.aligned.rankers) > CHOOSE_UP_TO
+        is_slow = not (shares_work and self.measure.has_smoothed_form)
+        return (len(self.aligned.doc) + FIXED_COST) * (SLOW if is_slow else 1)
 
     @property
     def everyone(self) -> int:
@@ -583,26 +637,23 @@ class SubsetValues:
         if wrong:
             raise InputError(f"subset {wrong[0]}: expected an integer from 0 to {self.everyone}, a bit per ranker.")
         todo = [todo[i] for i in np.random.default_rng(0).permutation(len(todo)).tolist()]
-        done, at_once = 0, AT_ONCE * n_threads()
-        while done < len(todo):
-            self._progress("learning subsets", done, len(todo))
-            some = todo[done : done + at_once]
-            with threads_for(self.aligned.scores.size):
-                values = self._refits.values(some) if self._refits else [self._from_scratch(one) for one in some]
-            self._known.update(zip(some, values, strict=True))
-            done += len(some)
-        if todo:
-            self._progress("learning subsets", len(todo), len(todo))
+        if not todo:
+            return
+        done = 0
+        self._progress("learning subsets", done, len(todo))
+        with closing(self._values_of(todo)) as found:
+            for some, tables in found:
+                self._known.update(zip(some, tables, strict=True))
+                done += len(some)
+                self._progress("learning subsets", done, len(todo))
 
-    def _from_scratch(self, subset: int) -> SubsetTable:
-        some = select_rankers(self.aligned, self.names(subset))
-        if len(some.rankers) == 1:  # nothing to learn
-            alone = measure_queries(some, np.ones(1), self.measure)
-            return SubsetTable(alone, alone)
-        fold = fold_of_queries(len(some.queries), self.folds, self.seed)
-        fits = (self._make().fit(some.select(np.flatnonzero(fold != f))) for f in range(self.folds))
-        by_fold = [measure_queries(fuser.prepare(some), fuser.weights_, self.measure) for fuser in fits]
-        return split_by_fold(np.array(by_fold), fold)
+    def _values_of(self, subsets: Sequence[int]) -> Generator[tuple[Sequence[int], Sequence[SubsetTable]]]:
+        """Yield subsets with their values, some at a time."""
+        n = processes_for(len(subsets) * self._cost, self.aligned.scores.size)
+        if n:
+            yield from values_by_processes(lambda: self._refits, subsets, n)
+        else:
+            yield from values_by_threads(self._refits, subsets)
 
 
 def options_for(method: str, measure: Measure, signs: Signs = "positive") -> dict[str, Any]:
