@@ -5,6 +5,7 @@ errors stay below 2e-13.
 """
 
 import math
+from functools import lru_cache
 
 _LARGE = 100.0
 """Degrees of freedom from which six terms of the series in `_gamma_ratio` reach the last digit."""
@@ -31,6 +32,7 @@ def student_tails(t: float, dof: float) -> float:
     return 1.0 - front * _beta_fraction(0.5, 0.5 * dof, y, x)
 
 
+@lru_cache(maxsize=100)  # thousands of subsets are compared on the same queries
 def student_quantile(probability: float, dof: float) -> float:
     """Return the t below which T lies with the given probability.
 
