@@ -38,8 +38,12 @@ def two_processes(monkeypatch, patient):
     monkeypatch.setattr(processes, "LEAST_COST", 1)
 
 
+def nothing():
+    pass
+
+
 def by_processes(worker, n_items, n=2):
-    with closing(values_by_processes(lambda: worker, range(n_items), n)) as found:
+    with closing(values_by_processes(lambda: worker, range(n_items), n, nothing)) as found:
         return dict(pair for some, values in found for pair in zip(some, values, strict=True))
 
 
@@ -70,6 +74,15 @@ def test_values_are_those_of_threads_to_the_last_bit(n_rankers, options, two_pro
     steps = [done for _, done, _ in told]
     assert (steps[0], steps[-1]) == (0, len(subsets))
     assert steps == sorted(steps)
+
+
+def test_worth_is_that_of_threads(two_processes, monkeypatch):
+    aligned = made_up(2, n_queries=12)
+    found = measure_worth(aligned, orders=4)
+    monkeypatch.setattr("genm.explain.subsets.processes_for", lambda cost, n_scores: 0)
+    there = measure_worth(aligned, orders=4)
+    assert (found.rankers, found.greedy) == (there.rankers, there.greedy)
+    np.testing.assert_array_equal(found.agreement.correlation, there.agreement.correlation)
 
 
 def test_all_items_but_the_first_are_done_elsewhere(patient):
@@ -125,7 +138,7 @@ def test_a_script_needs_no_guard(is_file, tmp_path):
     """Nor has it to be a file."""
     text = """
     print("begins")
-    with closing(values_by_processes(Squares, range(9), 2)) as found:
+    with closing(values_by_processes(Squares, range(9), 2, print)) as found:
         print(sorted((item, away) for some, values in found for item, _, away in values)[:3])
     """
     command, environment = script(tmp_path, text)
@@ -134,7 +147,7 @@ def test_a_script_needs_no_guard(is_file, tmp_path):
         [*command, *([] if is_file else ["-"])],
         env=environment, input=content, capture_output=True, text=True, check=True, cwd=tmp_path,
     )  # fmt: skip
-    assert done.stdout == "begins\n[(0, False), (1, True), (2, True)]\n"
+    assert done.stdout == "begins\n\n[(0, False), (1, True), (2, True)]\n"
     assert done.stderr == ""
 
 
@@ -143,7 +156,7 @@ def test_no_process_outlives_its_parent(number, tmp_path):
     """Each holds the pipe open until it has ended; so the end of the pipe comes when all have ended."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    text = f"list(values_by_processes(lambda: Sleeping({str(pipe)!r}), range(99), 2))"
+    text = f"list(values_by_processes(lambda: Sleeping({str(pipe)!r}), range(99), 2, list))"
     command, environment = script(tmp_path, text)
     parent = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
     with pipe.open() as told:
@@ -164,7 +177,7 @@ def test_processes_end_with_the_work(patient, monkeypatch):
         return started[-1]
 
     monkeypatch.setattr(subprocess, "Popen", remember)
-    found = values_by_processes(Squares, range(60), 2)
+    found = values_by_processes(Squares, range(60), 2, nothing)
     next(found)
     assert [process.poll() for process in started] == [None, None]
     found.close()

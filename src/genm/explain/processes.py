@@ -111,21 +111,21 @@ def values_by_threads(worker: Worker[V], items: Sequence[int]) -> Generator[tupl
 
 
 def values_by_processes(
-    make_worker: Callable[[], Worker[V]], items: Sequence[int], n: int
+    make_worker: Callable[[], Worker[V]], items: Sequence[int], n: int, meanwhile: Callable[[], object]
 ) -> Generator[tuple[Sequence[int], Sequence[V]]]:
     """Yield items with their values, some at a time and in any order, until all are done.
 
-    The worker is made while the processes start. Raises the first failure in the order of the items, as threads do.
-    Close the iterator to end the processes.
+    The worker is made, and `meanwhile` is called, while the processes start. Raises the first failure in the order
+    of the items, as threads do. Close the iterator to end the processes.
     """
     failures: list[tuple[int, Exception]] = []
     with _Processes(n, len(items)) as processes:
         worker = make_worker()
+        some = [items[i] for i in processes.take_here()]
+        yield some, worker.values(some)
+        processes.hand_over(worker)  # its kernels are on disk now, and it knows what all items share
+        meanwhile()
         while processes.at_work or processes.waiting:
-            if not processes.at_work:
-                some = [items[i] for i in processes.take_here()]
-                yield some, worker.values(some)
-                processes.hand_over(worker)  # its kernels are on disk now, and it knows what all items share
             for numbers, answer in processes.answers():
                 _warn_again(answer)
                 if answer.failure is not None:
@@ -135,6 +135,9 @@ def values_by_processes(
             if failures:
                 processes.waiting.clear()
             processes.deal(items)
+            if processes.waiting and not processes.at_work:
+                some = [items[i] for i in processes.take_here()]
+                yield some, worker.values(some)
         if failures:
             raise min(failures, key=lambda failure: failure[0])[1]
         processes.report_losses()
@@ -245,8 +248,8 @@ class _Processes:
         return self._take(1 if self._running else AT_ONCE * n_threads())
 
     def hand_over(self, worker: Worker[object]) -> None:
-        """Make the worker ready for processes, once. They end if it cannot be written."""
-        if self._stored is not None or self._file is None or not self._running:
+        """Make the worker ready for processes. They end if it cannot be written."""
+        if self._file is None or not self._running:
             return
         try:
             self._stored = _store(worker, self._file)

@@ -10,7 +10,7 @@ folds instead (`SharedRefits._slopes`). Weights of any sign are searched as two 
 `SignedProblem` does it.
 """
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing
 from functools import cached_property
 from itertools import islice, product
@@ -630,8 +630,11 @@ class SubsetValues:
         n_rankers = subset.bit_count()
         return fold_learning_variance(self.training_mean(subset), self.mean(subset), n_rankers, self.folds)
 
-    def learn(self, subsets: Iterable[int]) -> None:
-        """Learn those that are not known yet, large and small mixed, so that progress shows the time left."""
+    def learn(self, subsets: Iterable[int], *, meanwhile: Callable[[], object] = lambda: None) -> None:
+        """Learn those that are not known yet, large and small mixed, so that progress shows the time left.
+
+        `meanwhile` is called while processes start, if some do.
+        """
         todo = sorted(set(subsets) - set(self._known))
         wrong = [subset for subset in todo if not 0 <= subset <= self.everyone]
         if wrong:
@@ -641,17 +644,19 @@ class SubsetValues:
             return
         done = 0
         self._progress("learning subsets", done, len(todo))
-        with closing(self._values_of(todo)) as found:
+        with closing(self._values_of(todo, meanwhile)) as found:
             for some, tables in found:
                 self._known.update(zip(some, tables, strict=True))
                 done += len(some)
                 self._progress("learning subsets", done, len(todo))
 
-    def _values_of(self, subsets: Sequence[int]) -> Generator[tuple[Sequence[int], Sequence[SubsetTable]]]:
+    def _values_of(
+        self, subsets: Sequence[int], meanwhile: Callable[[], object]
+    ) -> Generator[tuple[Sequence[int], Sequence[SubsetTable]]]:
         """Yield subsets with their values, some at a time."""
         n = processes_for(len(subsets) * self._cost, self.aligned.scores.size)
         if n:
-            yield from values_by_processes(lambda: self._refits, subsets, n)
+            yield from values_by_processes(lambda: self._refits, subsets, n, meanwhile)
         else:
             yield from values_by_threads(self._refits, subsets)
 

@@ -7,6 +7,7 @@ is the value of the mean (Shapley 1953 calls this additivity).
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import comb
 
 import numpy as np
@@ -179,15 +180,16 @@ def measure_worth(
     values = SubsetValues(
         aligned, method=method, measure=wanted, folds=folds, seed=seed, signs=signs, progress=progress
     )
-    everyone = values.everyone
+    everyone, agreement = values.everyone, cache(lambda: rank_agreement(aligned))
     if orders is None and n_rankers > EXACT_UP_TO:
         orders = ORDERS
     if orders is None:
-        values.learn(range(everyone + 1))
+        values.learn(range(everyone + 1), meanwhile=agreement)
         shapley, errors = shapley_values(n_rankers, lambda s: weighted(values, s)).T, np.zeros(n_rankers)
         factors = shapley_factors(n_rankers)
     else:
         drawn = sampled_orders(n_rankers, orders, seed)
+        values.learn((after for order in drawn for _, _, after in growing_sets(order)), meanwhile=agreement)
         shapley, errors = _sampled(values, drawn)
         factors = sampled_factors(n_rankers, drawn)
     losses = losses_of(aligned, leave_each_out(values), values.folds, confidence)
@@ -211,7 +213,7 @@ def measure_worth(
         folds=values.folds,
         value=values.mean(everyone),
         rankers=parts,
-        agreement=rank_agreement(aligned),
+        agreement=agreement(),
         greedy=choose_greedily(values, confidence=confidence),
         exhaustive=None if orders is not None else choose_exhaustively(values, confidence=confidence),
         n_subsets=values.n_learned,
@@ -330,7 +332,6 @@ def _learning(values: SubsetValues, factors: Sequence[Mapping[int, float]]) -> F
 def _sampled(values: SubsetValues, drawn: list[NDArray[np.int64]]) -> tuple[Floats, Floats]:
     """Return (queries, K) Shapley values from sampled orders, and the standard error of their means."""
     n_rankers = len(values.aligned.rankers)
-    values.learn(after for order in drawn for _, _, after in growing_sets(order))
     added = sampled_values(n_rankers, lambda s: weighted(values, s), drawn)
     means = added.mean(axis=2)
     return added.mean(axis=0).T, means.std(axis=0, ddof=1) / np.sqrt(len(means))
