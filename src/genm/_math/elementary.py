@@ -4,8 +4,8 @@ The functions of the C library and of numpy differ in their last digit from one 
 can swap two documents. These use only + - * / and the bits of a float64, which round the same everywhere. Relative
 errors are below 1e-14 for exp and 1e-15 for the others.
 
-`exponential`, `exp2`, `logarithm`, `logarithm2` and `arctangent` take one number and are for kernels; `exponentials`,
-`logarithms` and `logarithms2` take arrays.
+`exponential`, `exp2`, `logarithm`, `logarithm2` and `arctangent` take one number and are for kernels;
+`exponentials`, `logarithms` and `logarithms2` take arrays.
 """
 
 import math
