@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 import time
 import warnings
 from pathlib import Path
@@ -44,10 +45,11 @@ class Deadly(Squares):
 
 
 class LocalError(Exception):
-    """Cannot be unpickled: it wants two arguments and keeps one."""
+    """Cannot be pickled: it holds a lock."""
 
     def __init__(self, where, what):
         super().__init__(f"{where}: {what}")
+        self.lock = threading.Lock()
 
 
 class Failing(Squares):
