@@ -1,5 +1,6 @@
 import pytest
 from numba.core import event
+from thread_counts import use_threads
 
 from genm.cli import compilation, warmup
 from genm.cli.compilation import MESSAGE, announce_compilation, compile_in_background
@@ -109,6 +110,14 @@ def test_no_process_is_started_for_kernels_that_are_on_disk(monkeypatch, exact):
         wait()
 
 
+def test_no_process_is_started_on_one_core(monkeypatch, tmp_path):
+    use_threads(monkeypatch, "1")
+    monkeypatch.setattr(compilation, "Path", lambda _: tmp_path)
+    monkeypatch.setattr(compilation.subprocess, "Popen", None)
+    with compile_in_background() as wait:
+        wait()
+
+
 @pytest.mark.parametrize("exact", [False, True])
 def test_a_process_is_started_for_kernels_that_are_not(monkeypatch, tmp_path, exact):
     class Worker:
@@ -121,6 +130,7 @@ def test_a_process_is_started_for_kernels_that_are_not(monkeypatch, tmp_path, ex
             return 0 if self.waited else None
 
     started, worker = [], Worker()
+    use_threads(monkeypatch, "2")
     monkeypatch.setattr(compilation, "Path", lambda _: tmp_path)
     monkeypatch.setattr(compilation.subprocess, "Popen", lambda words, **_: started.append(words) or worker)
     with compile_in_background(exact=exact) as wait:

@@ -24,9 +24,12 @@ MESSAGE = "compiling kernels for this machine, once ..."
 def compile_in_background(*, exact: bool = False) -> Iterator[Callable[[], None]]:
     """Start the process if the kernels are not cached yet; call what this yields before they are needed.
 
+    On one core there is no other process: it would take two seconds to prepare its own compiler, and save none.
     `exact` adds the kernels of the line search and the certified search, which most commands do not need.
     """
-    worker = None if _is_cached(exact) else _start(exact)
+    from genm._math.parallel import n_threads
+
+    worker = None if n_threads() == 1 or _is_cached(exact) else _start(exact)
     try:
         yield lambda: None if worker is None else _wait(worker)
     finally:
