@@ -6,11 +6,11 @@
 import sys
 
 FAULT, INTERRUPTED, BROKEN_PIPE, TERMINATED = 2, 130, 141, 143
-_OBJECTS_PER_COLLECTION = 200_000
+OBJECTS_PER_COLLECTION = 200_000
 """Python looks for cycles of garbage after so many new objects.
 
 A short command makes 150,000, nearly all of them by its imports, and none of them garbage. After every 700, as is
-usual, Python looks 220 times, which takes a tenth of a second.
+usual, Python looks 220 times, which takes a tenth of a second. Compiling kernels makes many more.
 """
 
 
@@ -23,7 +23,7 @@ def run() -> None:
         import os
         import signal
 
-        gc.set_threshold(_OBJECTS_PER_COLLECTION)
+        gc.set_threshold(OBJECTS_PER_COLLECTION)
         # numba would colour its own errors, for which it has colorama write escape codes to every terminal at exit
         os.environ.setdefault("NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING", "1")
 

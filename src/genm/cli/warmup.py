@@ -1,5 +1,6 @@
 """The calls that compile the kernels ahead of their use: `python -m genm.cli.warmup [exact]`."""
 
+import gc
 import sys
 
 import numpy as np
@@ -11,6 +12,7 @@ from genm._math.sorting import rank_order
 from genm._math.tiles import build_tiles
 from genm.align import Aligned
 from genm.cli.compilation import EXACT
+from genm.cli.main import OBJECTS_PER_COLLECTION
 from genm.evaluate import AlignedEvaluator, Measure
 from genm.ids import Ids
 from genm.learn import ExactFuser
@@ -59,6 +61,7 @@ def _smallest() -> Aligned:
 
 
 if __name__ == "__main__":
+    gc.set_threshold(OBJECTS_PER_COLLECTION)
     compile_learning()
     if EXACT in sys.argv:
         compile_exact()
