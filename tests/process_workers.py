@@ -52,6 +52,20 @@ class LocalError(Exception):
         self.lock = threading.Lock()
 
 
+class Plain:
+    """A worker without arrays."""
+
+    def values(self, items):
+        return [(item, item**2, True) for item in items]
+
+
+class OddWarning(UserWarning):
+    """Wants more than the text."""
+
+    def __init__(self, where, what):
+        super().__init__(f"{where}: {what}")
+
+
 class Failing(Squares):
     def __init__(self, kind):
         super().__init__()
@@ -60,6 +74,8 @@ class Failing(Squares):
     def values(self, items):
         if self.is_away and self.kind == "warning":
             warnings.warn("stopped at its limit", ConvergenceWarning, stacklevel=1)
+        elif self.is_away and self.kind == "odd warning":
+            warnings.warn(OddWarning("here", "odd"), stacklevel=1)
         elif self.is_away and self.kind == "local":
             raise LocalError("here", "no")
         elif self.is_away and max(items) > 10:

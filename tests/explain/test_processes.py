@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from problems import made_up
-from process_workers import Deadly, Failing, LocalError, Squares, wait_for_processes
+from process_workers import Deadly, Failing, LocalError, Plain, Squares, wait_for_processes
 from thread_counts import use_threads
 
 from genm._math import parallel
@@ -118,6 +118,37 @@ def test_warnings_are_given_here(patient):
         found = by_processes(Failing("warning"), 10)
     assert len(found) == 10
     assert {Path(one.filename).name for one in heard} == {"process_workers.py"}
+
+
+def test_a_warning_that_cannot_be_made_again_is_told(patient):
+    with pytest.warns(GenmWarning, match="OddWarning: here: odd"):
+        found = by_processes(Failing("odd warning"), 10)
+    assert len(found) == 10
+
+
+def test_a_worker_without_arrays(patient):
+    assert by_processes(Plain(), 20) == {item: (item, item**2, True) for item in range(20)}
+
+
+def test_this_process_does_everything_if_the_disk_is_full(monkeypatch):
+    full = Path("/dev/full")
+    if not full.exists():
+        pytest.skip("there is no /dev/full")
+    monkeypatch.setattr(processes, "_nameless_file", lambda: full.open("w+b"))  # noqa: SIM115 - it is closed there
+    assert by_processes(Squares(), 20) == {item: (item, item**2, False) for item in range(20)}
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&- 2>&-", "<&- >&- 2>&-"])
+def test_standard_streams_may_be_closed(closed, tmp_path):
+    text = """
+    from pathlib import Path
+    with closing(values_by_processes(Squares, range(9), 2, list)) as found:
+        Path("found").write_text(str(sum(away for some, values in found for _, _, away in values)))
+    """
+    command, environment = script(tmp_path, text)
+    shell = ["sh", "-c", f'exec "$0" "$1" {closed}']
+    subprocess.run([*shell, *command], env=environment, cwd=tmp_path, check=True)
+    assert (tmp_path / "found").read_text() == "8"
 
 
 def script(tmp_path, text):

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 import genm
+from genm import _typing
 
 ROOT = Path(genm.__file__).parent
 DECORATORS = {"kernel", "part"}
@@ -109,7 +110,7 @@ def test_what_only_kernels_call_is_a_part() -> None:
     assert kernels - kernels_that_python_calls() == set()
 
 
-ARRAYS = {"Bools", "Codes", "Floats", "Ints", "NDArray", "Owners", "Singles"}
+ARRAYS = {"NDArray", "Owners", *(name for name in vars(_typing) if name[0].isupper())}
 
 
 def functions() -> dict[tuple[str, str], ast.FunctionDef]:
@@ -127,23 +128,31 @@ def makes_arrays(function: ast.FunctionDef) -> bool:
     return "makes_arrays" in said
 
 
-def named_tuples_of_arrays() -> set[str]:
-    return {
-        node.name
+def names_of_arrays() -> set[str]:
+    """Return the names of types that are arrays, or named tuples that hold some."""
+    tuples = [
+        node
         for tree in modules().values()
         for node in tree.body
         if isinstance(node, ast.ClassDef) and {ast.unparse(base) for base in node.bases} == {"NamedTuple"}
-        if any(name.id in ARRAYS for name in ast.walk(node) if isinstance(name, ast.Name))
-    }
+    ]
+    found, before = set(ARRAYS), set[str]()
+    while found != before:
+        before = set(found)
+        found |= {node.name for node in tuples if names_in(node) & before}
+    return found
+
+
+def names_in(node: ast.AST) -> set[str]:
+    return {name.id for name in ast.walk(node) if isinstance(name, ast.Name)}
 
 
 def returning_arrays() -> set[tuple[str, str]]:
-    arrays = ARRAYS | named_tuples_of_arrays()
+    arrays = names_of_arrays()
     found = {
         place
         for place, function in functions().items()
-        if function.returns is not None
-        if any(isinstance(name, ast.Name) and name.id in arrays for name in ast.walk(function.returns))
+        if function.returns is not None and names_in(function.returns) & arrays
     }
     assert len(found) > 5
     return found

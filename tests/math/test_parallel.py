@@ -202,7 +202,7 @@ def test_a_signal_waits_until_a_kernel_is_loaded(number):
     came = []
     before = signal.signal(number, lambda n, _: came.append(n))
     try:
-        with parallel._signals_wait():
+        with parallel.signals_wait():
             signal.raise_signal(number)
             assert came == []
         assert came == [number]
@@ -215,7 +215,7 @@ def test_signals_are_left_alone_in_other_threads():
     before = signal.getsignal(signal.SIGINT)
 
     def work():
-        with parallel._signals_wait():
+        with parallel.signals_wait():
             return signal.getsignal(signal.SIGINT)
 
     with ThreadPoolExecutor(1) as pool:

@@ -23,13 +23,15 @@ of powers of E over the tile instead of pairs. Tiles too wide for E to fit (cuts
 pair.
 
 A tile's sums times powers of V are those that the nearest relevant document of the range sees. The one before it
-sees them times powers of exp(-b (s_j - s_next)), and so on. So tiles add to one place of `above` (`below`), that
-of the nearest document, and at the end of the query one sum from document to document gives every document its
-series. Derivatives go the same way back: a tile reads the sum of C_j and powers over its range in one place. What
-a range passes on includes what lies beyond its far end: less than exp(-37).
+sees them times powers of exp(-b (s_j - s_next)), and so on. So a tile adds to one place alone: above[c] takes what
+is for the documents before c, below[c] what is for c and those after it. At the end of the query one sum from
+document to document gives every document its series. Derivatives go the same way back: a tile reads the sum of C_j
+and powers over its range in one place. What a range passes on includes what lies beyond its far end: less than
+exp(-37).
 
 Gradient (Eq. 16) and Hessian (Eq. 37). Derivatives here leave out the factor b. X are scores less the mean of
-the query's relevant documents: ranks do not see a shift, and sums of small numbers keep their digits. Sums over
+the query's relevant documents: ranks do not see a shift, and sums of small numbers keep their digits. The gradient
+sums plain scores and takes the mean away at the end of the query; the Hessian sums products of X. Sums over
 pairs are turned around where they can be: what document d adds, summed over the relevant documents, is one
 number u_d, so that the K scores of a document are read once and not once per pair. For the Hessian X has a last
 column of ones, so that sums weighted by X contain the plain sums.
@@ -268,11 +270,11 @@ class Ranks(NamedTuple):
     """exp(-b (s_before - s_j)) of each relevant document and the one before it; 0 for a query's first, and past its
     last."""
     above: Floats
-    """(n, 8) what tiles add to the series of the documents that stand above them, by the place after the nearest.
+    """(n, 8) at place c four sums of what tiles add for the documents before c, twice.
 
-    For derivatives, of each place the sums of C_j and powers over the documents before it."""
+    The gradient replaces them by sums over these documents j of C_j times powers of exp(-b (s_j - s_(c-1)))."""
     below: Floats
-    """(n, 8) the same for the documents that stand below a tile, by the place of the nearest."""
+    """(n, 8) the same for document c and those after it."""
     pairs: Floats
     """(n, 16) sums of g, and of its squares, over the pairs of a relevant document, eight of each."""
     E: Floats
@@ -287,7 +289,7 @@ class Ranks(NamedTuple):
     Derivatives read them again instead of dividing again. What has no row left goes to the last one and is computed
     anew; with a single row nothing is kept."""
     V: Floats
-    """V of the relevant documents of each tile's pairs, and of the nearest ones of its series (`raise_relevant`).
+    """V of the relevant documents of each tile's pairs and of the nearest of its series; 1 / V of the one above.
 
     What has no room left goes to the last places, which are as many as s has, and is computed anew."""
 
@@ -619,11 +621,11 @@ def exact_range(
     before, below = np.empty(most + 1, np.int64), np.empty(most + 1, np.int64)
     own, order = np.empty(most), np.empty(most, np.int64)
     counts = Counts(np.empty(weights.shape[1]), own, order, before, below, np.empty(64))
-    _rank_some(low, high, store, weights, values, starts, ranks, counts)
+    _rank_queries(low, high, store, weights, values, starts, ranks, counts)
 
 
 @part()
-def _rank_some(
+def _rank_queries(
     low: int, high: int, store: Store, weights: Floats, values: Floats, starts: Ints, ranks: Ints, counts: Counts
 ) -> None:
     together = TOGETHER if len(weights) > 1 else max(high - low, 1)
@@ -881,11 +883,11 @@ def smooth_range(
     n_rankers = len(weights)
     dots, C = np.empty((n_rankers + 1, 8)), np.empty(len(ranks.s))
     memory = Memory(np.empty(64), np.empty(64), dots, C, np.empty(n_rankers), np.empty(n_rankers))
-    _smooth_some(low, high, store, weights, b, window, ranks, values, gradients, steps, memory)
+    _smooth_queries(low, high, store, weights, b, window, ranks, values, gradients, steps, memory)
 
 
 @part()
-def _smooth_some(
+def _smooth_queries(
     low: int,
     high: int,
     store: Store,
@@ -967,7 +969,7 @@ def sum_gradients(
 
 
 @part(inline=True)
-def _spread_bend(E: Floats, begins: int, v: float, sign: float, sums: Floats, place: int, u: Floats) -> None:
+def _spread_curvature(E: Floats, begins: int, v: float, sign: float, sums: Floats, place: int, u: Floats) -> None:
     """Add the series of sum_j C_j h to u, as `_spread_series` adds that of w."""
     v2 = v * v
     a1, a2 = sign * v * sums[place, 0], 4.0 * sign * v2 * sums[place, 1]
@@ -1097,7 +1099,7 @@ def _close_hessian(x: Floats, C: float, D: float, P: Floats, T: Floats, j: int, 
             H[k, other] += D * P[j, k] * P[j, other] + C * mixed
 
 
-class BendMemory(NamedTuple):
+class HessianMemory(NamedTuple):
     """Working memory for the Hessian of one query after another."""
 
     g: Floats
@@ -1130,16 +1132,16 @@ def hessian_range(
         n = spans[q, 1] - spans[q, 0]
         most = n if n > most else most
     g, h, u = np.empty(64), np.empty(64), np.empty(64)
-    moments, shape = np.zeros((width + 2, 4)), (most + 1, width + 2, 4)
+    moments, shape = np.zeros((width + 2, 4)), (most + 1, width + 2, 4)  # `_sum_moments` writes a row too many
     squares, H = np.empty(4 * n_rankers * (n_rankers + 1)), np.empty((n_rankers, n_rankers))
     shift, x, T, C = np.empty(n_rankers), np.empty(n_rankers), np.empty(dR.shape), np.empty(len(ranks.s))
     X = np.ones((n_rankers + 1, 64))
-    memory = BendMemory(g, h, u, X, moments, np.empty(shape), np.empty(shape), squares, shift, x, H, T, C)
-    _bend_some(low, high, store, ranks, b, gradients, dR, sums, memory)
+    memory = HessianMemory(g, h, u, X, moments, np.empty(shape), np.empty(shape), squares, shift, x, H, T, C)
+    _hessian_of_queries(low, high, store, ranks, b, gradients, dR, sums, memory)
 
 
 @part()
-def _bend_some(
+def _hessian_of_queries(
     low: int,
     high: int,
     store: Store,
@@ -1148,7 +1150,7 @@ def _bend_some(
     gradients: Floats,
     P: Floats,
     sums: HessianSums,
-    memory: BendMemory,
+    memory: HessianMemory,
 ) -> None:
     g, h, u, X, moments, moments_above, moments_below, squares, shift, x, H, T, C = memory
     order, s, J, R, _, fall, above, below, _, E, middles, cuts, G, V = ranks
@@ -1167,8 +1169,8 @@ def _bend_some(
             for k in range(width):
                 P[j, k], T[j, k] = 0.0, 0.0
         _carry_sums(fall, C, above, below, at, at + n)
-        clear(moments_above, 0, moments_above.size)
-        clear(moments_below, 0, moments_below.size)
+        clear(moments_above, 0, (n + 1) * moments.size)
+        clear(moments_below, 0, (n + 1) * moments.size)
         for tile in range(tile_spans[q, 0], tile_spans[q, 1]):
             c0, c1, c2, c3 = cuts[t, 0], cuts[t, 1], cuts[t, 2], cuts[t, 3]
             if c0 < c3:
@@ -1187,7 +1189,7 @@ def _bend_some(
                     y = V[v + c1 - 1]
                     _sum_moments(E, 64 * t, X, moments)
                     _add_moments(y, moments, moments_above, c1 - at)
-                    _spread_bend(E, 64 * t, y, 1.0, above, c1, u)
+                    _spread_curvature(E, 64 * t, y, 1.0, above, c1, u)
                 if c2 < c3:
                     row, y = min(rows, last), V[v + c2]
                     rows += 1
@@ -1195,7 +1197,7 @@ def _bend_some(
                         invert_tile(E, t, size, G, row)
                     _sum_moments(G, 64 * row, X, moments)
                     _add_moments(y, moments, moments_below, c2 - at)
-                    _spread_bend(G, 64 * row, y, -1.0, below, c2, u)
+                    _spread_curvature(G, 64 * row, y, -1.0, below, c2, u)
                 for j in range(c1, c2):
                     row = min(rows, last)
                     rows += 1
@@ -1261,7 +1263,8 @@ def position_gradient_range(low: int, high: int, store: Store, ranks: Ranks, b: 
                 g = _sigmoid(b, s[i], s[j])
                 c = g * (1.0 - g) * (1.0 / R[j] - 1.0 / R[i]) / store.divisors[q]
                 for k in range(gradients.shape[1]):
-                    gradients[q, k] += c * (relevant[first + order[i], k] - relevant[first + order[j], k])
+                    apart = np.float64(relevant[first + order[i], k]) - np.float64(relevant[first + order[j], k])
+                    gradients[q, k] += c * apart
         at += n
 
 
@@ -1286,7 +1289,7 @@ def position_hessian_range(
                 g = _sigmoid(b, s[i], s[j])
                 w = g * (1.0 - g)
                 for k in range(n_rankers):
-                    x[k] = relevant[first + order[i], k] - relevant[first + order[j], k]
+                    x[k] = np.float64(relevant[first + order[i], k]) - np.float64(relevant[first + order[j], k])
                     dJ[k] += w * x[k]
                 if i < j:  # the reversed pair has the same x x' and the opposite second derivative
                     c = scale * w * (1.0 - 2.0 * g) * (1.0 / R[j] - 1.0 / R[i])
@@ -1307,11 +1310,11 @@ def windowed_range(
     """Add what the queries low:high give; their ranks are there already."""
     K, n = len(weights), len(ranks.s)
     memory = np.empty(64), np.empty(K), np.empty(K), np.empty((n, 2, K)), np.empty((n, K, K))
-    _bend_in_window(low, high, store, weights, b, ranks, gradients, hessians, memory)
+    _differentiate_in_window(low, high, store, weights, b, ranks, gradients, hessians, memory)
 
 
 @part()
-def _bend_in_window(
+def _differentiate_in_window(
     low: int,
     high: int,
     store: Store,

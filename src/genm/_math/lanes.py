@@ -321,7 +321,7 @@ Lanes = Any
 load: Callable[[Any, int], Lanes] = cast("Any", _load)
 """load(array, offset): the eight numbers from `offset` on in the memory of a contiguous float array."""
 load_wide: Callable[[Any, int], Lanes] = cast("Any", _load_wide)
-"""load_wide(array, offset): sixteen numbers from there on, for + - * /, `power_of_two` and `store`."""
+"""load_wide(array, offset): sixteen numbers from there on, for + - * /, `power_of_two`, `scale` and `store`."""
 store: Callable[[Any, int, Lanes], None] = cast("Any", _store)
 """store(array, offset, lanes): write them there."""
 prefetch: Callable[[Any, int], None] = cast("Any", _prefetch)

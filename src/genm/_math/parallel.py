@@ -133,7 +133,7 @@ class KernelCache(FunctionCache):
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         if not self._open():
             return None
-        with _signals_wait():
+        with signals_wait():
             rtsys.initialize(target_context)
             with self._guard_against_spurious_io_errors():
                 return self._load_overload(sig, target_context)
@@ -199,7 +199,7 @@ def _no_bitcode() -> bytes:
 
 
 @contextmanager
-def _signals_wait() -> Iterator[None]:
+def signals_wait() -> Iterator[None]:
     """Let Ctrl-C and SIGTERM wait for some milliseconds.
 
     LLVM calls Python while it loads code. What a signal raises in such a call is dropped, or leaves memory that is
@@ -301,7 +301,8 @@ def kernel(function: F | None = None, /, *, makes_arrays: bool = False) -> F | C
 
     A kernel that makes arrays, or returns some, has to say so: numba then counts the references to them. Each count
     is a call of a function, for which a loop gives up what it holds in registers, so loops over many numbers belong
-    in parts, which are given their arrays. `tests/math/test_kernel_files.py` finds a kernel that does not say so.
+    in parts, which are given their arrays. numba refuses a kernel that makes arrays and does not say so;
+    `tests/math/test_kernel_files.py` finds one that returns some.
     """
     decorate: Callable[[F], F] = kept(no_cfunc_wrapper=True, _nrt=makes_arrays)
     return decorate if function is None else decorate(function)

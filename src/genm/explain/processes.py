@@ -5,13 +5,15 @@ no guard. Through its standard input it gets an object with a method `values`, t
 its standard output. Most bytes of that object are those of arrays. They are in a temporary file without a name,
 which every process maps: memory holds them once, and nothing stays on disk, however the processes end.
 
-A process ends when its standard input does, even in the midst of its work, so none outlives its parent. The parent
+A process ends when its standard input does, even in the midst of its work, so none that has begun outlives its
+parent. The parent
 works on items itself until the first process is ready, and when all of them have ended early.
 """
 
 import mmap
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import tempfile
@@ -25,9 +27,12 @@ from queue import Empty, SimpleQueue
 from typing import IO, Any, NamedTuple, Protocol, Self, TextIO, TypeVar
 
 from genm._math.average_precision_kernels import smooth_range
-from genm._math.parallel import are_few, n_threads, takes_one_thread
+from genm._math.parallel import are_few, n_threads, signals_wait, takes_one_thread
 from genm.errors import EngineError, GenmWarning
 from genm.scale.engines import usable_memory
+
+if sys.platform != "win32":
+    import fcntl
 
 V_co = TypeVar("V_co", covariant=True)
 V = TypeVar("V")
@@ -187,8 +192,10 @@ class _Process:
         """End the process at once; it holds nothing that is needed again."""
         self._process.kill()
 
-    def end(self) -> int:
-        """Wait until the process has ended; return its status."""
+    def end(self, *, patience: float = 0.0) -> int:
+        """Return the process's status when it has ended, by itself or after so many seconds."""
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout=patience)
         self.kill()
         status = self._process.wait()
         self._listener.join()
@@ -212,10 +219,11 @@ class _Processes:
         threads = n_threads()
         command = [sys.executable, "-I" if sys.flags.isolated else "-P", "-c", _START]
         try:
-            self._file = tempfile.TemporaryFile()  # noqa: SIM115 - `close` does
-            for i in range(n):
-                own = threads * (i + 1) // n - threads * i // n
-                self._running.append(_Process(command, own, self._file, self._events))
+            self._file = _nameless_file()
+            with signals_wait():  # none may come between the start of a process and its place in the list
+                for i in range(n):
+                    own = threads * (i + 1) // n - threads * i // n
+                    self._running.append(_Process(command, own, self._file, self._events))
         except (OSError, RuntimeError):  # as many as could be started, each with its thread
             pass
         except BaseException:
@@ -236,7 +244,8 @@ class _Processes:
         while self._running:
             self._running.pop().end()
         if self._file is not None:
-            self._file.close()
+            with suppress(OSError):  # what did not fit on the disk
+                self._file.close()
 
     @property
     def at_work(self) -> bool:
@@ -253,7 +262,7 @@ class _Processes:
             return
         try:
             self._stored = _store(worker, self._file)
-        except (OSError, pickle.PicklingError, AttributeError, TypeError):
+        except (OSError, pickle.PicklingError, AttributeError, TypeError, ValueError, RecursionError):
             self.close()
 
     def deal(self, items: Sequence[int]) -> None:
@@ -289,10 +298,10 @@ class _Processes:
         """Warn of processes that had begun to work and ended early."""
         if self._lost:
             how_many = f"{len(self._lost)} of {self._n_started} processes ended early (status {self._lost[0]})"
-            text = (
-                f"{how_many}, and others did their work. If memory is short, set GENM_THREADS={MOST_THREADS}: one "
-                f"process then does all."
-            )
+            who = "others" if self._running else "this one"
+            text = f"{how_many}, and {who} did their work. GENM_THREADS={MOST_THREADS} uses one process."
+            if -signal.SIGKILL in self._lost:
+                text += " The system kills processes where memory is short."
             warnings.warn(text, GenmWarning, stacklevel=2)
 
     def _take(self, most: int) -> list[int]:
@@ -301,7 +310,7 @@ class _Processes:
     def _forget(self, process: _Process) -> None:
         self._running.remove(process)
         self.waiting.extendleft(reversed(process.numbers))
-        status = process.end()
+        status = process.end(patience=1.0)
         if process.has_worker:
             self._lost.append(status)
 
@@ -316,7 +325,7 @@ def _store(worker: object, file: IO[bytes]) -> _Stored:
         spans.append((begin, begin + file.write(buffer.raw())))
 
     pickled = pickle.dumps(worker, protocol=5, buffer_callback=keep)
-    file.flush()
+    file.truncate(max(file.tell(), 1))  # an empty file cannot be mapped
     return _Stored(pickled, spans)
 
 
@@ -330,9 +339,19 @@ def _restored(stored: _Stored, file: int) -> Worker[Any]:
     return worker
 
 
+def _nameless_file() -> IO[bytes]:
+    """Return an open file without a name, at no place that a process has its standard streams."""
+    with tempfile.TemporaryFile() as file:
+        return os.fdopen(fcntl.fcntl(file.fileno(), fcntl.F_DUPFD_CLOEXEC, 3), "w+b")
+
+
 def _warn_again(answer: _Answer) -> None:
     for warned in answer.warned:
-        warnings.warn_explicit(*warned, registry=_shown)
+        try:
+            warnings.warn_explicit(*warned, registry=_shown)
+        except TypeError:  # a class that wants more than the text
+            text = f"{warned.category.__name__}: {warned.text}"
+            warnings.warn_explicit(text, GenmWarning, warned.filename, warned.line, registry=_shown)
 
 
 def serve(arrays: int) -> None:
