@@ -134,7 +134,7 @@ def test_this_process_does_everything_if_the_disk_is_full(monkeypatch):
     full = Path("/dev/full")
     if not full.exists():
         pytest.skip("there is no /dev/full")
-    monkeypatch.setattr(processes, "_nameless_file", lambda: full.open("w+b"))  # noqa: SIM115 - it is closed there
+    monkeypatch.setattr(processes, "_nameless_file", lambda: full.open("w+b"))
     assert by_processes(Squares(), 20) == {item: (item, item**2, False) for item in range(20)}
 
 
