@@ -222,7 +222,7 @@ class _Processes:
             self._file = _nameless_file()
             with signals_wait():  # none may come between the start of a process and its place in the list
                 for i in range(n):
-                    own = threads * (i + 1) // n - threads * i // n
+                    own = max(1, threads * (i + 1) // n - threads * i // n)
                     self._running.append(_Process(command, own, self._file, self._events))
         except (OSError, RuntimeError):  # as many as could be started, each with its thread
             pass
