@@ -19,6 +19,7 @@ import numpy as np
 
 from genm._math.average_precision_kernels import (
     GRADIENTS,
+    GREATEST,
     IN_BLOCKS,
     IN_EIGHTS,
     RANKS,
@@ -50,7 +51,6 @@ _ROWS_PER_TILE = 3
 _RELEVANT_PER_TILE = 8
 """Exponentials of relevant documents kept for derivatives, on average; seven are used there."""
 _NO_CHUNKS: Ints = np.zeros(0, np.int64)
-_GREATEST = np.finfo(np.float64).max
 _MOST_SUMMED_AT_ONCE = 128
 """Queries up to which numpy adds in eight sums; it cuts longer rows in two."""
 _COST_OF_SMOOTHED = 3
@@ -303,7 +303,7 @@ def _times(numbers: Floats | np.float64, beta: float, exponent: int) -> Floats:
         scaled = numbers * beta
         if exponent:
             scaled = np.ldexp(scaled, exponent)
-        return np.asarray(np.minimum(np.maximum(scaled, -_GREATEST), _GREATEST))
+        return np.asarray(np.minimum(np.maximum(scaled, -GREATEST), GREATEST))
 
 
 class Ranked(NamedTuple):

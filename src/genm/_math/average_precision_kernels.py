@@ -401,6 +401,13 @@ def _relate_relevant(s: Floats, at: int, end: int, b: float, fall: Floats) -> No
 
 
 @part(inline=True)
+def _powers(r: float) -> Lanes:
+    """Return r, r^2, r^3 and r^4, twice."""
+    r2 = r * r
+    return twice(r, r2, r2 * r, r2 * r2)
+
+
+@part(inline=True)
 def _add_series(E: Floats, begins: int, v: float, sums: Floats, place: int) -> None:
     """Add v^i times the sum of E^i over a tile, whose E lie at `begins`, to the four sums of this place."""
     l1, l2, l3, l4 = fill(0.0), fill(0.0), fill(0.0), fill(0.0)
@@ -411,16 +418,7 @@ def _add_series(E: Floats, begins: int, v: float, sums: Floats, place: int) -> N
         l2 += x2
         l3 += x2 * x
         l4 += x2 * x2
-    v2 = v * v
-    powers = twice(v, v2, v2 * v, v2 * v2)
-    store(sums, 8 * place, load(sums, 8 * place) + powers * totals(l1, l2, l3, l4))
-
-
-@part(inline=True)
-def _powers(r: float) -> Lanes:
-    """Return r, r^2, r^3 and r^4, twice."""
-    r2 = r * r
-    return twice(r, r2, r2 * r, r2 * r2)
+    store(sums, 8 * place, load(sums, 8 * place) + _powers(v) * totals(l1, l2, l3, l4))
 
 
 @part(inline=True)
@@ -824,8 +822,7 @@ def _differentiate_query(
         c0, c1, c2, c3, wide = cuts[t, 0], cuts[t, 1], cuts[t, 2], cuts[t, 3], cuts[t, 4]
         if c0 < c3:
             size = sizes[tile]
-            for d in range(64):
-                u[d] = 0.0
+            clear(u, 0, 64)
             v = 0
             if not wide:
                 begin, stop = c1 - (c0 < c1), c2 + (c2 < c3)
@@ -1102,7 +1099,7 @@ def _close_hessian(x: Floats, C: float, D: float, P: Floats, T: Floats, j: int, 
 class HessianMemory(NamedTuple):
     """Working memory for the Hessian of one query after another."""
 
-    g: Floats
+    w: Floats
     h: Floats
     u: Floats
     X: Floats
@@ -1131,12 +1128,12 @@ def hessian_range(
     for q in range(low, high):
         n = spans[q, 1] - spans[q, 0]
         most = n if n > most else most
-    g, h, u = np.empty(64), np.empty(64), np.empty(64)
+    w, h, u = np.empty(64), np.empty(64), np.empty(64)
     moments, shape = np.zeros((width + 2, 4)), (most + 1, width + 2, 4)  # `_sum_moments` writes a row too many
     squares, H = np.empty(4 * n_rankers * (n_rankers + 1)), np.empty((n_rankers, n_rankers))
     shift, x, T, C = np.empty(n_rankers), np.empty(n_rankers), np.empty(dR.shape), np.empty(len(ranks.s))
     X = np.ones((n_rankers + 1, 64))
-    memory = HessianMemory(g, h, u, X, moments, np.empty(shape), np.empty(shape), squares, shift, x, H, T, C)
+    memory = HessianMemory(w, h, u, X, moments, np.empty(shape), np.empty(shape), squares, shift, x, H, T, C)
     _hessian_of_queries(low, high, store, ranks, b, gradients, dR, sums, memory)
 
 
@@ -1152,7 +1149,7 @@ def _hessian_of_queries(
     sums: HessianSums,
     memory: HessianMemory,
 ) -> None:
-    g, h, u, X, moments, moments_above, moments_below, squares, shift, x, H, T, C = memory
+    w, h, u, X, moments, moments_above, moments_below, squares, shift, x, H, T, C = memory
     order, s, J, R, _, fall, above, below, _, E, middles, cuts, G, V = ranks
     hessians, query_weights, chunks = sums
     scores, sizes, tile_spans = store.scores, store.sizes, store.tile_spans
@@ -1183,8 +1180,7 @@ def _hessian_of_queries(
                     if v + begin == len(V) - room:
                         raise_relevant(s, twos, middles[t], begin, c1, stop, V, v + begin)
                     used += stop - begin
-                for d in range(64):
-                    u[d] = 0.0
+                clear(u, 0, 64)
                 if c0 < c1:
                     y = V[v + c1 - 1]
                     _sum_moments(E, 64 * t, X, moments)
@@ -1203,7 +1199,7 @@ def _hessian_of_queries(
                     rows += 1
                     if row == last:
                         pair_again(E, t, size, b, s[j], V[v + j], cuts[t, 4], G, row)
-                    _add_pairs(G, row, g, h, C[j], X, P, T, j, u)
+                    _add_pairs(G, row, w, h, C[j], X, P, T, j, u)
                 _add_squares(u, X, h, squares)
             t += 1
         _close_moments(fall, moments_above, moments_below, moments, P, T, at, n)

@@ -214,9 +214,8 @@ def _totals(_typing: Any, _a: Any, _b: Any, _c: Any, _d: Any) -> Any:
         kind = ir.VectorType(ir.IntType(32), WIDTH)
         return builder.shuffle_vector(left, right, ir.Constant(kind, places))
 
-    def added(builder: Any, left: Any, right: Any, places: list[int]) -> Any:
-        """Add the numbers of both at these places (of the right from 8 on) to those `WIDTH` bits further."""
-        apart = 1 if places[0] == 0 and places[1] == 8 else 2
+    def added(builder: Any, left: Any, right: Any, places: list[int], apart: int) -> Any:
+        """Add what stands at these places, those of the right from 8 on, to what stands so far behind them."""
         return builder.fadd(
             chosen(builder, left, right, places), chosen(builder, left, right, [x + apart for x in places])
         )
@@ -224,8 +223,8 @@ def _totals(_typing: Any, _a: Any, _b: Any, _c: Any, _d: Any) -> Any:
     def generate(_context: Any, builder: Any, _called: Any, arguments: Any) -> Any:
         a, b, c, d = arguments
         neighbours = [0, 8, 2, 10, 4, 12, 6, 14]
-        ab, cd = added(builder, a, b, neighbours), added(builder, c, d, neighbours)
-        quarters = added(builder, ab, cd, [0, 1, 8, 9, 4, 5, 12, 13])
+        ab, cd = added(builder, a, b, neighbours, 1), added(builder, c, d, neighbours, 1)
+        quarters = added(builder, ab, cd, [0, 1, 8, 9, 4, 5, 12, 13], 2)
         halves = chosen(builder, quarters, quarters, [4, 5, 6, 7, 0, 1, 2, 3])
         return builder.fadd(quarters, halves)
 

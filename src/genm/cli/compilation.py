@@ -27,9 +27,7 @@ def compile_in_background(*, exact: bool = False) -> Iterator[Callable[[], None]
     On one core there is no other process: it would take two seconds to prepare its own compiler, and save none.
     `exact` adds the kernels of the line search and the certified search, which most commands do not need.
     """
-    from genm._math.parallel import n_threads
-
-    worker = None if n_threads() == 1 or _is_cached(exact) else _start(exact)
+    worker = None if _is_cached(exact) or _has_one_core() else _start(exact)
     try:
         yield lambda: None if worker is None else _wait(worker)
     finally:
@@ -56,6 +54,12 @@ def _is_cached(exact: bool) -> bool:
     module = last.py_func.__module__.rpartition(".")[2]
     # without a folder nothing is cached, and the work of another process would be lost
     return folder is None or any(Path(folder).glob(f"{module}.{last.py_func.__name__}-*.nbi"))
+
+
+def _has_one_core() -> bool:
+    from genm._math.parallel import n_threads
+
+    return n_threads() == 1
 
 
 def _start(exact: bool) -> "subprocess.Popen[bytes]":
